@@ -1,0 +1,46 @@
+# Every target works on a fresh machine that has python3 (>= 3.11, with venv and pip), make and git.
+# The virtual environment .venv is made once and made anew when setup.py or constraints.txt changes.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+BENCH_READY := .venv/.ready-benchmarks
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.PHONY: venv demo test test-slow lint format bench clean
+
+venv: $(READY)
+
+$(READY): setup.py constraints.txt
+	rm -rf .venv
+	$(PYTHON) -m venv .venv
+	$(INSTALL) ".[dev]"
+	touch $@
+
+$(BENCH_READY): $(READY)
+	$(INSTALL) ".[dev,benchmarks]"
+	touch $@
+
+demo: venv
+	$(BIN)/python -m sino_jax.selfcheck
+
+test: venv
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: venv
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: venv
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# All benchmarks, or one: make bench NAME=elliptic
+NAME ?=
+bench: $(BENCH_READY)
+	$(BIN)/python -m benchmarks $(NAME)
+
+clean:
+	rm -rf .venv build *.egg-info

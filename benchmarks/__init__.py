@@ -1,0 +1,1 @@
+"""Timings as ratios against named peers in the same run."""

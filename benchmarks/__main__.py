@@ -1,0 +1,17 @@
+"""Runs all benchmarks, or those named: ``python -m benchmarks elliptic train_step``."""
+
+import importlib
+import pathlib
+import sys
+
+NAMES = sorted(
+    path.stem for path in pathlib.Path(__file__).parent.glob("[a-z]*.py") if path.stem != "peers"
+)
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or NAMES
+    unknown = sorted(set(chosen) - set(NAMES))
+    if unknown:
+        sys.exit(f"unknown benchmarks {unknown}; there are {NAMES}")
+    for name in chosen:
+        importlib.import_module(f"benchmarks.{name}").main()

@@ -1,0 +1,97 @@
+"""Boundary data: traces of a field, their extension to channels, and their magnitude.
+
+A `Side` is one face of the box. The trace on a side is extended to the whole grid by repeating it
+along the side's own axis, so that a network sees boundary data as ordinary channels (paper,
+section "Boundary condition"). The extended channel of side ``(axis, end)`` is constant along
+`axis`, hence the trace is read back from any slice of it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Inexact
+
+from sino_jax.types import Batch, PerExample, RealBatch, Sample
+
+
+class Side(NamedTuple):
+    """A face of the box: a grid axis and which of its ends."""
+
+    axis: int
+    end: Literal["low", "high"]
+
+    @property
+    def index(self) -> int:
+        return 0 if self.end == "low" else -1
+
+
+def all_sides(dimensions: int) -> tuple[Side, ...]:
+    """Every face of a box: ``(0, low), (0, high), (1, low), (1, high), ...``."""
+    return tuple(Side(axis, end) for axis in range(dimensions) for end in ("low", "high"))
+
+
+def trace(field: Sample, side: Side) -> Inexact[Array, "*face channel"]:
+    """Restriction of one sample to a side; the side's axis is dropped."""
+    return jnp.take(field, side.index, axis=side.axis)
+
+
+def extend(face: Inexact[Array, "*face channel"], side: Side, points: int) -> Sample:
+    """Repeats a trace `points` times along the axis of its side."""
+    expanded = jnp.expand_dims(face, side.axis)
+    shape = (*face.shape[: side.axis], points, *face.shape[side.axis :])
+    return jnp.broadcast_to(expanded, shape)
+
+
+def extended_traces(field: Sample, sides: Sequence[Side]) -> Sample:
+    """The traces of one sample on `sides` as channels: ``[*grid, len(sides) * channel]``."""
+    traces = [extend(trace(field, side), side, field.shape[side.axis]) for side in sides]
+    return jnp.concatenate(traces, axis=-1)
+
+
+def ring(field: Sample) -> Sample:
+    """The field on the outer ring of the grid and zero inside: all that boundary data may hold."""
+    inside = tuple(slice(1, -1) for _ in field.shape[:-1])
+    return field.at[inside].set(0)
+
+
+def replace_ring(field: Sample, boundary: Sample) -> Sample:
+    """`field` inside, `boundary` on the outer ring."""
+    inside = tuple(slice(1, -1) for _ in field.shape[:-1])
+    return boundary.at[inside].set(field[inside])
+
+
+def magnitude(channels: RealBatch) -> PerExample:
+    """Size of the boundary data: the standard deviation over all extended traces of an example.
+
+    Constant boundary data has standard deviation zero; its root mean square is used then (and one
+    if that is zero, too), so that dividing by the magnitude is always safe.
+    """
+    axes = tuple(range(1, channels.ndim))
+    deviation = jnp.std(channels, axis=axes)
+    size = jnp.sqrt(jnp.mean(channels**2, axis=axes))
+    # A deviation at the level of round-off carries no scale.
+    threshold = 100 * jnp.finfo(channels.dtype).eps * size
+    fallback = jnp.where(size > 0, size, jnp.ones_like(size))
+    return jnp.where(deviation > threshold, deviation, fallback)
+
+
+def per_example(values: Float[Array, "batch"], like: Batch) -> Float[Array, "batch *ones"]:
+    """One value per example, shaped to multiply the batch `like`."""
+    return values.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def to_channels(field: Inexact[Array, "*shape channel"]) -> Float[Array, "*shape real_channel"]:
+    """A complex field as a real one with (re, im) for each channel; a real field unchanged."""
+    if not jnp.iscomplexobj(field):
+        return field
+    pairs = jnp.stack([field.real, field.imag], axis=-1)
+    return pairs.reshape(*field.shape[:-1], 2 * field.shape[-1])
+
+
+def from_channels(channels: Float[Array, "*shape channel"]) -> Inexact[Array, "*shape half"]:
+    """Inverse of `to_channels` for complex fields."""
+    if channels.shape[-1] % 2:
+        raise ValueError(f"channels must come in (re, im) pairs, got {channels.shape[-1]} channels")
+    pairs = channels.reshape(*channels.shape[:-1], -1, 2)
+    return jnp.asarray(pairs[..., 0] + 1j * pairs[..., 1])

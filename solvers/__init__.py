@@ -1,0 +1,1 @@
+"""Solvers that make the data. They know nothing of neural networks."""
