@@ -28,15 +28,17 @@ def constant_prior(key, shape, scale):
 
 
 def evaluate(progress, **options):
-    return loss.training_loss(
-        model,
-        PARAMS,
-        make_instance(),
-        equation="darcy",
-        key=jax.random.key(0),
-        progress=progress,
-        **options,
-    )
+    return jax.jit(
+        lambda progress, instance: loss.training_loss(
+            model,
+            PARAMS,
+            instance,
+            equation="darcy",
+            key=jax.random.key(0),
+            progress=progress,
+            **options,
+        )
+    )(progress, make_instance())
 
 
 def test_without_options_it_is_the_supervised_loss():
@@ -68,17 +70,19 @@ def test_total_is_the_weighted_sum_of_its_parts(progress, weight):
 
 def test_super_domain_gradient_sets_in_with_its_weight():
     def gradient(progress, **options):
-        return jax.grad(
-            lambda params: loss.training_loss(
-                model,
-                params,
-                make_instance(),
-                equation="darcy",
-                key=jax.random.key(0),
-                progress=progress,
-                **options,
-            )[0].sum()
-        )(jnp.asarray(PARAMS))
+        return jax.jit(
+            jax.grad(
+                lambda params, instance: loss.training_loss(
+                    model,
+                    params,
+                    instance,
+                    equation="darcy",
+                    key=jax.random.key(0),
+                    progress=progress,
+                    **options,
+                )[0].sum()
+            )
+        )(jnp.asarray(PARAMS), make_instance())
 
     options = {"super_prior": constant_prior, "super_rates": (2.0,), "super_start": 0.25}
     np.testing.assert_array_equal(gradient(0.2, **options), gradient(0.2))
@@ -139,17 +143,19 @@ def test_it_runs_for_equations_without_coefficient_or_boundary():
     vorticity = jnp.asarray(rng.normal(size=(1, 8, 8, 11)), "f4")
     navier_stokes = Instance(vorticity[..., :10], None, jnp.array([100.0]), vorticity[..., 10:])
     for name, instance in {"burgers": burgers, "navier_stokes": navier_stokes}.items():
-        total, parts = loss.training_loss(
-            mean_of_inputs,
-            None,
-            instance,
-            equation=name,
-            key=jax.random.key(0),
-            progress=1.0,
-            sub_sizes=(5,),
-            super_rates=(2.0,),
-            symmetries=("reflection",),
-        )
+        total, parts = jax.jit(
+            lambda instance, name=name: loss.training_loss(
+                mean_of_inputs,
+                None,
+                instance,
+                equation=name,
+                key=jax.random.key(0),
+                progress=1.0,
+                sub_sizes=(5,),
+                super_rates=(2.0,),
+                symmetries=("reflection",),
+            )
+        )(instance)
         assert set(parts) == {"supervised", "sub_domain", "super_domain"}
         assert total.shape == (1,)
         assert (total > parts["supervised"]).all()
