@@ -114,7 +114,7 @@ def test_the_loss_hands_the_model_a_problem_that_the_crop_solves(make, x64):
         options = dict(problem.residual_options)
         if "velocity" in options:  # x is rescaled and t is not
             sizes = equation.crop_size(size, shape)
-            start = subdomain.random_start(equation, jax.random.split(key, 1)[0], sizes, shape)
+            start = subdomain.random_starts(equation, key, 1, sizes, shape)[0]
             options["velocity"] = grid.crop(options["velocity"], start, sizes) * 2
         values = equation.residual(
             coefficient, seen["target"], seen["scale"], extent=problem.extent, **options
@@ -146,8 +146,8 @@ def test_supervised_loss_is_the_error_on_a_crop_that_numpy_cuts():
     value = loss.scale_consistency(
         linear_model, LINEAR_PARAMS, instance, equation="darcy", size=size, key=key
     )
-    for i, example_key in enumerate(jax.random.split(key, 3)):
-        x, y = subdomain.random_start(equation, example_key, size, (17, 17)).tolist()
+    starts = subdomain.random_starts(equation, key, 3, size, (17, 17))
+    for i, (x, y) in enumerate(starts.tolist()):
         u = np.asarray(instance.solution[i, x : x + 9, y : y + 9])
         a = np.asarray(instance.coefficient[i, x : x + 9, y : y + 9])
         sides = [u[:1], u[-1:], u[:, :1], u[:, -1:]]
@@ -169,13 +169,12 @@ def test_what_is_detached_has_no_gradient(detach):
         inputs = subdomain.inputs(equation, instance)
         fields = [linear_model(p, inputs, instance.scale) for p in (given, target)]
 
-        def crop(example_key, coefficient, field, scale):
-            start = subdomain.random_start(equation, example_key, (9, 9), (17, 17))
+        def crop(start, coefficient, field, scale):
             return subdomain.restrict(equation, coefficient, field, scale, start=start, size=(9, 9))
 
-        keys = jax.random.split(key, 3)
+        starts = subdomain.random_starts(equation, key, 3, (9, 9), (17, 17))
         problem, truth = (
-            jax.vmap(crop)(keys, instance.coefficient, field, instance.scale) for field in fields
+            jax.vmap(crop)(starts, instance.coefficient, field, instance.scale) for field in fields
         )
         prediction = linear_model(local, subdomain.inputs(equation, problem), problem.scale)
         return loss.relative_l2(prediction, truth.solution).sum()
