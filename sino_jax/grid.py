@@ -122,7 +122,7 @@ def coordinates(
     """Coordinates of every grid point, `ij` indexing: ``coordinates(...)[i, j] == (x_i, y_j)``."""
     extent = (1.0,) * len(shape) if extent is None else extent
     steps = spacing(extent, shape, centrings)
-    axes = [step * jnp.arange(n) for step, n in zip(steps, shape, strict=True)]
+    axes = [step * jnp.arange(n, dtype=float) for step, n in zip(steps, shape, strict=True)]
     return jnp.stack(jnp.meshgrid(*axes, indexing="ij"), axis=-1)
 
 
