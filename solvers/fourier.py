@@ -21,12 +21,6 @@ def cutoff(points: int) -> int:
     return (points - 1) // 3
 
 
-def check_shape(name: str, shape: Sequence[int]) -> None:
-    """Raises a ValueError if an axis has too few points to hold a single dealiased wave."""
-    if min(shape) < 4:
-        raise ValueError(f"{name} needs at least 4 points on each axis, got shape {tuple(shape)}")
-
-
 def wave_numbers(shape: Sequence[int], dtype: jnp.dtype) -> tuple[Float[Array, "..."], ...]:
     """Integer wave numbers of the stored modes, one array for each axis, ready to broadcast."""
     *leading, last = [jnp.arange(cutoff(n) + 1) for n in shape]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Bool, Complex, Float
 
 State = Complex[Array, "*modes"]
 StepFn = Callable[[State], State]
@@ -24,27 +24,31 @@ NonlinearFn = Callable[[State], State]
 STEPS_PER_LOOK = 8
 
 
+# More steps than this between two requested times are taken for a mistake in the times or the data.
+MAX_STEPS = 100_000
+
+
 class BlowUpError(ArithmeticError):
-    """The solution stopped being finite, or moved too fast to be followed, at `time`."""
+    """The solution stopped being finite at `time`."""
 
     def __init__(self, time: float):
-        super().__init__(
-            f"the solution blew up: it is not finite, or needs more than max_steps steps to the "
-            f"next requested time, at t = {time:.6g}"
-        )
+        super().__init__(f"the solution is not finite at t = {time:.6g}")
         self.time = time
 
 
 class Trajectory(NamedTuple):
-    """States at requested times.
+    """A solution at requested times, and how the integration went.
 
     Attributes:
-      frames: what was observed at each time; NaN from the blow-up on, if there was one.
-      failure_time: time at which a blow-up was noticed, infinite if there was none.
+      frames: the solution at each time; NaN from a failure on.
+      failure_time: when the integration failed, infinite if it did not.
+      finite: whether the state was finite to the end. If it was and there is a failure time, the
+        CFL bound asked for more than `MAX_STEPS` steps to the next requested time.
     """
 
     frames: Float[Array, "time *grid"]
     failure_time: Float[Array, ""]
+    finite: Bool[Array, ""]
 
 
 def crank_nicolson_rk2(
@@ -132,12 +136,11 @@ def phi_functions(z: Float[Array, "*modes"]) -> tuple[Float[Array, "*modes"], ..
 def trajectory(
     step_factory: Callable[[Float[Array, ""]], StepFn],
     initial: State,
-    times: Sequence[float] | np.ndarray,
+    times: Sequence[float],
     *,
     rate_fn: Callable[[State], Float[Array, ""]],
     observe_fn: Callable[[State], Float[Array, "*grid"]],
     cfl: float,
-    max_steps: int = 100_000,
 ) -> Trajectory:
     """Integrates from t = 0 and keeps what `observe_fn` sees at the requested times.
 
@@ -147,68 +150,87 @@ def trajectory(
     Args:
       step_factory: the step for a step size, such as `exponential_rk4` without its last argument.
       initial: the state at t = 0.
-      times: increasing and concrete (not traced), the first at least 0; see `check_times`.
+      times: concrete (not traced), as `check_times` takes them.
       rate_fn: the fastest frequency of N at a state, such as max |u| times the largest wave number.
       observe_fn: what to keep of a state.
       cfl: largest allowed product of step size and rate.
-      max_steps: steps allowed between two requested times; more count as a blow-up.
 
     Returns:
-      The frames and the time of a blow-up; nothing raises here, so this works under `jit` and
-      `vmap`. Use `raise_on_blow_up` on the result outside of them.
+      The frames and how it went; nothing raises here but bad times, so this works under `jit` and
+      `vmap`. Outside of them, `raise_on_failure` turns a failure into an error.
     """
+    times = check_times(times)
     real = jnp.finfo(initial.dtype).dtype
-    ends = jnp.asarray(check_times(times), real)
+    ends = jnp.asarray(times, real)
     lengths = jnp.asarray(np.diff(times, prepend=0.0), real)
 
     def look(carry):
         state, remaining, _ = carry
-        steps = jnp.clip(jnp.ceil(remaining * rate_fn(state) / cfl), 1, max_steps + 1)
+        steps = jnp.maximum(jnp.ceil(remaining * rate_fn(state) / cfl), 1)
+        now = jnp.where(steps <= MAX_STEPS, jnp.minimum(steps, STEPS_PER_LOOK), 0)
         dt = remaining / steps
-        now = jnp.minimum(steps, STEPS_PER_LOOK)
         step_fn = step_factory(dt)
         state = jax.lax.fori_loop(0, now.astype(int), lambda _, u: step_fn(u), state)
-        remaining = jnp.where(steps > now, remaining - now * dt, jnp.zeros_like(remaining))
-        return state, remaining, jnp.isfinite(state).all() & (steps <= max_steps)
+        remaining = jnp.where(now < steps, remaining - now * dt, jnp.zeros_like(remaining))
+        return state, remaining, (now > 0) & jnp.isfinite(state).all()
 
     def to_next_time(carry, interval):
         state, failure_time = carry
         end, length = interval
-        healthy = jnp.isinf(failure_time)
         state, remaining, healthy = jax.lax.while_loop(
-            lambda c: (c[1] > 0) & c[2], look, (state, length, healthy)
+            lambda c: (c[1] > 0) & c[2], look, (state, length, jnp.isinf(failure_time))
         )
         failure_time = jnp.where(healthy, failure_time, jnp.minimum(failure_time, end - remaining))
         frame = observe_fn(state)
         return (state, failure_time), jnp.where(healthy, frame, jnp.full_like(frame, jnp.nan))
 
-    finite = jnp.isfinite(initial).all()
-    failure_time = jnp.where(finite, jnp.asarray(jnp.inf, real), jnp.zeros((), real))
-    (_, failure_time), frames = jax.lax.scan(to_next_time, (initial, failure_time), (ends, lengths))
-    return Trajectory(frames, failure_time)
+    failure_time = jnp.where(jnp.isfinite(initial).all(), jnp.inf, 0.0).astype(real)
+    (final, failure_time), frames = jax.lax.scan(
+        to_next_time, (initial, failure_time), (ends, lengths)
+    )
+    return Trajectory(frames, failure_time, jnp.isfinite(final).all())
 
 
-def raise_on_blow_up(failure_time: Float[Array, "*batch"]) -> None:
-    """Raises a `BlowUpError` with the earliest failure; does nothing inside `jit` and `vmap`."""
-    if isinstance(failure_time, jax.core.Tracer):
+def raise_on_failure(result: Trajectory) -> None:
+    """Raises if the integration failed; does nothing on traced values (`jit`, `vmap`).
+
+    Raises:
+      BlowUpError: with the time at which the solution was found not to be finite.
+      ValueError: the CFL bound makes the next requested time unreachable.
+    """
+    if isinstance(result.failure_time, jax.core.Tracer):
         return
-    earliest = float(jnp.min(failure_time))
-    if earliest < np.inf:
-        raise BlowUpError(earliest)
+    time = float(jnp.min(result.failure_time))
+    if time == np.inf:
+        return
+    if not bool(jnp.all(result.finite)):
+        raise BlowUpError(time)
+    raise ValueError(
+        f"times must be reachable: from t = {time:.6g} the CFL bound takes more than {MAX_STEPS} "
+        "steps to the next requested time"
+    )
 
 
-def check_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The requested times as an array, or a ValueError unless 0 <= t_0 < t_1 < ..."""
+def check_times(times: Sequence[float] | np.ndarray) -> tuple[float, ...]:
+    """The requested times as a hashable tuple, or a ValueError unless 0 <= t_0 < t_1 < ..."""
     array = np.asarray(times, np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"times must be a non-empty sequence of numbers, got shape {array.shape}")
     if not np.isfinite(array).all() or array[0] < 0 or (np.diff(array) <= 0).any():
         raise ValueError(f"times must be finite, start at 0 or later and increase, got {times}")
-    return array
+    return tuple(array.tolist())
 
 
 def check_initial(name: str, state: Float[Array, "*grid"]) -> None:
-    """Raises a ValueError if a concrete initial state is not finite; impossible under `jit`."""
+    """Raises a ValueError for a state too coarse to hold a wave or, unless traced, not finite."""
+    if min(state.shape) < 4:
+        raise ValueError(f"{name} needs at least 4 points on each axis, got shape {state.shape}")
     if not isinstance(state, jax.core.Tracer) and not bool(jnp.isfinite(state).all()):
         bad = int((~jnp.isfinite(state)).sum())
         raise ValueError(f"{name} must be finite, got {bad} of {state.size} values that are not")
+
+
+def check_positive(name: str, value: float | Float[Array, ""]) -> None:
+    """Raises a ValueError unless `value` is positive; does nothing if it is traced."""
+    if not isinstance(value, jax.core.Tracer) and not float(value) > 0:
+        raise ValueError(f"{name} must be positive, got {value}")
