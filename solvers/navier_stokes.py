@@ -51,7 +51,7 @@ def solve(
       ValueError: times that do not increase or cannot be reached under the CFL bound, a vorticity
         with NaN, with a mean, or with fewer than 4 points on an axis, a forcing of another shape,
         reynolds that is not positive.
-      BlowUpError: with the time at which the vorticity stopped being finite.
+      BlowUpError: with the time at which the vorticity blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
     """
