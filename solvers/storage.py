@@ -1,17 +1,10 @@
 """Data sets written so that nobody ever reads half of one.
 
 A finished data set is a directory of one ``<field>.npy`` for each field and a ``meta.json``, which
-is written last: without it there is no data set. An unfinished one keeps finished blocks of samples
-in ``parts/``, one file a block:
-
-    parts/description.json     what is being made; a run that makes something else is refused
-    parts/lock                 byte b is locked by the process that makes block b
-    parts/block-00017.npz      the samples of block 17
-
-Every file appears under its name only when it is complete and on disk (temporary file, fsync,
-rename), so that a process may be killed at any moment and run again. Blocks do not depend on who
-makes them; the process that finds all of them there joins them into the final files.
-`sino_jax.data` reads the result and says what meta.json must hold.
+is written last: without it there is no data set. Every file appears under its name only when it is
+complete and on disk (temporary file, fsync, rename), so that a process may be killed at any moment.
+`sino_jax.data` reads the result and says what meta.json must hold; `solvers.parts` keeps what is
+finished of a data set in the making.
 """
 
 import contextlib
@@ -112,7 +105,7 @@ def write(
     meta["checksum"] = hashlib.sha256(canonical.encode()).hexdigest()
     with created(directory / META, scratch) as stream:
         stream.write(json.dumps(meta, indent=1).encode())
-    shutil.rmtree(scratch)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _write_field(
