@@ -30,8 +30,7 @@ def solve(
     """The solution at `times`, in the precision of `u0`.
 
     Args:
-      u0: initial values at x_j = j / n, of which modes above the 2/3 cut-off (`solvers.fourier`) are
-        dropped.
+      u0: initial values at x_j = j / n. Modes above the cut-off of `solvers.fourier` are dropped.
       nu: viscosity.
       times: increasing, the first at least 0 (0 returns `u0` as row 0). They must be concrete:
         close over them under `jit`.
@@ -41,7 +40,7 @@ def solve(
     Raises:
       ValueError: times that do not increase or cannot be reached under the CFL bound, u0 with NaN
         or fewer than 4 points, ν that is not positive.
-      BlowUpError: with the time at which the solution stopped being finite.
+      BlowUpError: with the time at which the solution blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
     """

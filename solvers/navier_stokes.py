@@ -15,6 +15,7 @@ divergence of u⊗u: four real Fourier transforms instead of the five of u·∇�
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -51,7 +52,7 @@ def solve(
       ValueError: times that do not increase or cannot be reached under the CFL bound, a vorticity
         with NaN, with a mean, or with fewer than 4 points on an axis, a forcing of another shape,
         reynolds that is not positive.
-      BlowUpError: with the time at which the vorticity stopped being finite.
+      BlowUpError: with the time at which the vorticity blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
     """
@@ -134,25 +135,23 @@ def kolmogorov_forcing(
 
 
 def sample_initial(
-    key: PRNGKeyArray,
-    shape: Sequence[int],
-    *,
-    peak: float = 4.0,
-    modes: int = 20,
-    dtype: jax.typing.DTypeLike = float,
-) -> Float[Array, "x y"]:
-    """A random vorticity of zero mean and expected mean square 1: covariance ∝ (-Δ + peak²)^(-5/2).
+    key: PRNGKeyArray, n: int, *, peak: float = 4.0, dtype: jax.typing.DTypeLike = float
+) -> Float[Array, "n n"]:
+    """A random vorticity of mean zero and expected mean square 1, smooth: no turbulence yet.
 
-    One key gives one function for every `shape`. It is no turbulence yet: let it develop for some
-    units of time before using it as data.
+    The modes have variance ∝ |k|² exp(-2 |k|² / peak²), so that most of the enstrophy is at wave
+    numbers near `peak`. Turbulence develops within some 5 to 10 units of time: drop those. One key
+    gives one function for every `n`.
     """
 
     def spectrum(frequencies):
         k2 = jnp.sum(frequencies**2, axis=-1)
-        variance = jnp.where(k2 > 0, (k2 + peak**2) ** -2.5, jnp.zeros_like(k2))
+        variance = k2 * jnp.exp(-2 * k2 / peak**2)
         return jnp.sqrt(variance / variance.sum())
 
-    return random_fields.sample(key, shape, spectrum, basis="fourier", modes=modes, dtype=dtype)
+    # Left out are modes that would have 1e-11 of the largest amplitude, or less.
+    modes = math.ceil(5 * peak)
+    return random_fields.sample(key, (n, n), spectrum, basis="fourier", modes=modes, dtype=dtype)
 
 
 def vorticity_window(frames: Float[Array, "*batch x y"]) -> Float[Array, "*batch half_x half_y"]:

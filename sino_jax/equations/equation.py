@@ -1,0 +1,211 @@
+"""What the rest of the package knows about a partial differential equation.
+
+An `Equation` is data: its axes, where boundary values are given, the scaling law, the residual, and
+the symmetries that hold. A new equation is one more instance of it; no other file has to change.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sino_jax import boundary, grid
+from sino_jax.boundary import Side
+from sino_jax.types import Instance, Sample
+
+# How a field transforms under rotations and reflections of space.
+Kind = Literal["scalar", "pseudoscalar", "vector"]
+Symmetry = Literal["rotation", "reflection"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """One grid axis.
+
+    Attributes:
+      name: "x" and "y" are space, "t" is time.
+      centring: see `sino_jax.grid`.
+      anchored: True for a time axis on which the past ends where the prediction begins. A crop then
+        keeps that junction: the last frames of the past, the first ones of the solution.
+    """
+
+    name: Literal["x", "y", "t"]
+    centring: grid.Centring
+    anchored: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Equation:
+    """A family of problems, closed under restriction to a sub-domain.
+
+    Attributes:
+      name: as in `sino_jax.equations.get`.
+      axes: the grid axes, in array order.
+      sides: where the solution is known and given to the model.
+      rescale: the scaling law ``rescale(scale, ratio) -> scale`` of a sub-domain of side `ratio`.
+      residual: ``residual(coefficient, solution, scale, *, extent, ...)`` of one sample; it is zero
+        for exact solutions up to the order (two) of its stencils, none of which is periodic.
+      coefficient_channels: channels of what is given in the interior; 0 if nothing is.
+      solution_channels: channels of the solution; a complex channel counts once.
+      complex_valued: whether the solution is complex.
+      coefficient_kind: how the interior data transforms under rotations and reflections.
+      solution_kind: the same for the solution.
+      symmetries: the symmetries of the equation that `sino_jax.augment` may use.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    sides: tuple[Side, ...]
+    rescale: Callable[[Array, float], Array]
+    residual: Callable[..., Array]
+    coefficient_channels: int = 1
+    solution_channels: int = 1
+    complex_valued: bool = False
+    coefficient_kind: Kind = "scalar"
+    solution_kind: Kind = "scalar"
+    symmetries: frozenset[Symmetry] = frozenset({"rotation", "reflection"})
+
+    @property
+    def centrings(self) -> tuple[grid.Centring, ...]:
+        return tuple(axis.centring for axis in self.axes)
+
+    @property
+    def spatial_axes(self) -> tuple[int, ...]:
+        return tuple(i for i, axis in enumerate(self.axes) if axis.name != "t")
+
+    @property
+    def output_channels(self) -> int:
+        """Real channels of a model's output."""
+        return self.solution_channels * (2 if self.complex_valued else 1)
+
+    @property
+    def boundary_channels(self) -> int:
+        """Real channels of the boundary data: the last channels of a model's input."""
+        return len(self.sides) * self.output_channels
+
+    @property
+    def input_channels(self) -> int:
+        """Real channels of a model's input."""
+        return self.coefficient_channels + self.boundary_channels
+
+    def ratio(self, size: Sequence[int], shape: Sequence[int]) -> float:
+        """λ of a crop of `size` points from a grid of `shape` points."""
+        return grid.ratio(size, shape, self.centrings)
+
+    def crop_size(self, size: int | Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+        """Points of a crop on every axis; an integer sets the first axis and ties the others to it.
+
+        Tied axes have equal side ratios, so that one λ describes the crop.
+        """
+        if isinstance(size, int):
+            return grid.matching_size(size, shape, self.centrings)
+        grid.check_box(size, shape)
+        return tuple(size)
+
+    def inputs(self, coefficient: Sample | None, field: Sample | None) -> Float[Array, "*grid _"]:
+        """Model inputs of one sample: interior data, then the traces of `field` as channels.
+
+        Args:
+          coefficient: ``[*grid, coefficient_channels]``, None if the equation has none.
+          field: ``[*grid, solution_channels]``; only its values on `sides` are read. May be None
+            for an equation without boundary data.
+        """
+        parts = []
+        if self.coefficient_channels:
+            self._check_field("coefficient", coefficient, self.coefficient_channels)
+            parts.append(boundary.to_channels(coefficient))
+        if self.sides:
+            self._check_field("field", field, self.solution_channels)
+            field = boundary.as_complex(field) if self.complex_valued else field
+            traces = boundary.extended_traces(field, self.sides)
+            parts.append(boundary.to_channels(traces))
+        if len({part.shape[:-1] for part in parts}) > 1:
+            raise ValueError(
+                f"coefficient and field must have the same grid, got shapes "
+                f"{coefficient.shape} and {field.shape}"
+            )
+        return jnp.concatenate(parts, axis=-1)
+
+    def split(self, inputs: Float[Array, "*grid _"]) -> tuple[Float[Array, "*grid _"], Sample]:
+        """Inverse of `inputs`: the interior data, and a field with the traces and zeros inside.
+
+        Lets a numerical solver stand where a model is expected.
+        """
+        field = jnp.zeros((*inputs.shape[:-1], self.output_channels), inputs.dtype)
+        first = self.coefficient_channels
+        for side in self.sides:
+            extended = inputs[..., first : first + self.output_channels]
+            place = (slice(None),) * side.axis + (side.index,)
+            field = field.at[place].set(boundary.trace(extended, side))
+            first += self.output_channels
+        field = boundary.from_channels(field) if self.complex_valued else field
+        return inputs[..., : self.coefficient_channels], field
+
+    def validate(self, instance: Instance) -> None:
+        """Raises a ValueError if a batch of problems cannot belong to this equation.
+
+        Shapes and dtypes are always checked; values (finite, positive scale) only where they are
+        concrete, that is outside of `jit`, `vmap` and `grad`.
+        """
+        fields = {
+            "coefficient": (instance.coefficient, self.coefficient_channels),
+            "boundary": (instance.boundary, self.solution_channels),
+            "solution": (instance.solution, self.solution_channels),
+        }
+        if self.coefficient_channels and instance.coefficient is None:
+            raise ValueError(f"instance.coefficient is needed by {self.name}, got None")
+        if self.sides and instance.boundary is None and instance.solution is None:
+            raise ValueError(
+                f"{self.name} needs instance.boundary or instance.solution, got None for both"
+            )
+        batch_shapes = {}
+        for name, (field, channels) in fields.items():
+            if field is not None:
+                self._check_field(f"instance.{name}", field, channels, batched=True)
+                batch_shapes[name] = field.shape[:-1]
+        if len(set(batch_shapes.values())) > 1:
+            raise ValueError(f"the fields of an instance must have one grid, got {batch_shapes}")
+        batch = next(iter(batch_shapes.values()))[0]
+        if instance.scale.shape != (batch,):
+            raise ValueError(
+                f"instance.scale must have shape ({batch},), got {instance.scale.shape}"
+            )
+        _check_values("instance.scale", instance.scale, positive=True)
+        for name, (field, _) in fields.items():
+            if field is not None:
+                _check_values(f"instance.{name}", field)
+
+    def _check_field(
+        self, name: str, field: Array | None, channels: int, *, batched: bool = False
+    ) -> None:
+        layout = [axis.name for axis in self.axes] + [str(channels)]
+        layout = ["batch", *layout] if batched else layout
+        expected = f"{self.name} takes {name} of shape [{', '.join(layout)}]"
+        if field is None:
+            raise ValueError(f"{expected}, got None")
+        if field.ndim != len(layout) or field.shape[-1] != channels:
+            raise ValueError(f"{expected}, got shape {field.shape}")
+        if not jnp.issubdtype(field.dtype, jnp.inexact):
+            raise ValueError(f"{expected} and a floating dtype, got {field.dtype}")
+        if jnp.iscomplexobj(field) and (not self.complex_valued or "coefficient" in name):
+            raise ValueError(f"{expected} and real values, got {field.dtype}")
+
+
+def _check_values(name: str, values: Array, *, positive: bool = False) -> None:
+    if isinstance(values, jax.core.Tracer):
+        return
+    values = np.asarray(values)
+    if not np.isfinite(values).all():
+        where = np.unique(np.nonzero(~np.isfinite(values))[0])
+        raise ValueError(f"{name} must be finite, got NaN or infinity in examples {where.tolist()}")
+    if positive and not (values > 0).all():
+        raise ValueError(f"{name} must be positive, got {values.tolist()}")
+
+
+def power_law(exponent: int) -> Callable[[Array, float], Array]:
+    """The scaling law ``scale -> ratio**exponent * scale``."""
+    return lambda scale, ratio: scale * ratio**exponent
