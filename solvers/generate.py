@@ -100,10 +100,13 @@ def generate(
     )
 
 
+def stream(settings: Mapping[str, Any]) -> int:
+    """Equation, split and scale select independent streams of random keys under one seed."""
+    return zlib.crc32("{equation} {split} {scale:g}".format(**settings).encode())
+
+
 def block_solver(settings: Mapping[str, Any]) -> Callable[[Sequence[int]], fill.Solved]:
     """The function from sample numbers to solved samples, a block at a time."""
-    # Equation, split and scale select independent streams of keys under one seed.
-    stream = zlib.crc32("{equation} {split} {scale:g}".format(**settings).encode())
     run = _program(json.dumps({k: v for k, v in settings.items() if k not in _NOT_COMPILED}))
     real = np.dtype(settings["dtype"])
     complex_ = np.result_type(real, np.complex64)
@@ -113,7 +116,7 @@ def block_solver(settings: Mapping[str, Any]) -> Callable[[Sequence[int]], fill.
         # change when more are asked for.
         numbers = np.arange(ids[0], ids[0] + settings["block"], dtype=np.uint32)
         with jax.enable_x64(True):
-            root = jax.random.fold_in(jax.random.key(settings["seed"]), stream)
+            root = jax.random.fold_in(jax.random.key(settings["seed"]), stream(settings))
             fields, measures = jax.device_get(run(root, numbers))
         return fill.Solved(
             {
@@ -183,21 +186,15 @@ def parse_shard(text: str) -> tuple[int, int]:
     return index, count
 
 
-_CONFIG = config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
-_OUT = flags.DEFINE_string("out", "data", "directory of all data sets")
-_ONLY = flags.DEFINE_list("only", [], "data sets to make, as train-4,test-8; all by default")
-_SHARD = flags.DEFINE_string("shard", "0/1", "i/n: this is process i of n")
-
-
 def main(argv: Sequence[str]) -> None:
     del argv
     logging.set_verbosity(logging.WARNING)
     try:
         generate_all(
-            _CONFIG.value,
-            pathlib.Path(_OUT.value),
-            only=_ONLY.value,
-            shard=parse_shard(_SHARD.value),
+            flags.FLAGS.config,
+            pathlib.Path(flags.FLAGS.out),
+            only=flags.FLAGS.only,
+            shard=parse_shard(flags.FLAGS.shard),
             log=lambda line: sys.stdout.write(f"{line}\n"),
         )
     except (storage.StorageError, fill.RefusedSamples, ValueError) as error:
@@ -205,5 +202,10 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    # Not at import: flags are global, and programs that import this module have their own.
+    config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
+    flags.DEFINE_string("out", "data", "directory of all data sets")
+    flags.DEFINE_list("only", [], "data sets to make, as train-4,test-8; all by default")
+    flags.DEFINE_string("shard", "0/1", "i/n: this is process i of n")
     flags.mark_flag_as_required("config")
     app.run(main)

@@ -204,11 +204,11 @@ def _evolution_measures(
     return {
         "residual": jnp.linalg.norm(again[-1] - last) / jnp.linalg.norm(last),
         "growth": jnp.abs(frames).max() / jnp.abs(initial).max(),
-        "tail": jax.lax.map(_tail, frames).max(),
+        "tail": jax.lax.map(tail, frames).max(),
     }
 
 
-def _tail(frame: Float[Array, "*grid"]) -> Float[Array, ""]:
+def tail(frame: Float[Array, "*grid"]) -> Float[Array, ""]:
     """Share of the mean square in modes whose wave number on some axis is in the top quarter."""
     modes = fourier.to_modes(frame)
     high = jnp.zeros(modes.shape, bool)

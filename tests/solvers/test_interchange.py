@@ -8,7 +8,7 @@ import pytest
 from sino_jax import data
 from solvers import storage
 from solvers.interchange import pdebench, the_well
-from tests.test_data import write_dataset
+from tests.dataset_files import write_dataset
 
 h5py = pytest.importorskip("h5py")
 
