@@ -106,9 +106,7 @@ class Equation:
         grid.check_box(size, shape)
         return tuple(size)
 
-    def inputs(
-        self, coefficient: Sample | None, field: Sample | None
-    ) -> Float[Array, "*grid channel"]:
+    def inputs(self, coefficient: Sample | None, field: Sample | None) -> Float[Array, "*grid _"]:
         """Model inputs of one sample: interior data, then the traces of `field` as channels.
 
         Args:
@@ -122,8 +120,8 @@ class Equation:
             parts.append(boundary.to_channels(coefficient))
         if self.sides:
             self._check_field("field", field, self.solution_channels)
-            dtype = jnp.result_type(field, jnp.complex64) if self.complex_valued else field.dtype
-            traces = boundary.extended_traces(field.astype(dtype), self.sides)
+            field = boundary.as_complex(field) if self.complex_valued else field
+            traces = boundary.extended_traces(field, self.sides)
             parts.append(boundary.to_channels(traces))
         if len({part.shape[:-1] for part in parts}) > 1:
             raise ValueError(

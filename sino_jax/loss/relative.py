@@ -6,10 +6,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
 from sino_jax import grid
-from sino_jax.types import Batch, PerExample
+from sino_jax.types import PerExample
+
+# [batch, *grid, channel]; the shapes are compared by `_check_shapes`, which explains itself.
+Fields = Inexact[Array, "..."]
 
 
-def relative_l2(prediction: Batch, target: Batch) -> PerExample:
+def relative_l2(prediction: Fields, target: Fields) -> PerExample:
     r"""Relative error in the discrete L2 norm over grid and channels, ||p - t|| / ||t||.
 
     Args:
@@ -25,8 +28,8 @@ def relative_l2(prediction: Batch, target: Batch) -> PerExample:
 
 
 def relative_h1(
-    prediction: Batch,
-    target: Batch,
+    prediction: Fields,
+    target: Fields,
     *,
     centrings: Sequence[grid.Centring],
     extent: Sequence[float] | None = None,
@@ -36,7 +39,7 @@ def relative_h1(
     shape = target.shape[1:-1]
     steps = grid.spacing(extent or (1.0,) * len(shape), shape, centrings)
 
-    def norm(field: Batch) -> PerExample:
+    def norm(field: Fields) -> PerExample:
         gradient = [grid.derivative(field, axis + 1, step) for axis, step in enumerate(steps)]
         return _norm(jnp.stack([field, *gradient], axis=-1))
 
@@ -44,7 +47,7 @@ def relative_h1(
 
 
 def relative_l2_central_half(
-    prediction: Batch, target: Batch, *, axes: Sequence[int] | None = None
+    prediction: Fields, target: Fields, *, axes: Sequence[int] | None = None
 ) -> PerExample:
     """Relative L2 error on the central half of the grid on each of `axes` (all by default).
 
