@@ -46,6 +46,7 @@ def defaults() -> ConfigDict:
                 "clip_norm": 0.0,  # global norm of the gradient; 0 does not clip
                 "momentum": 0.0,  # of sgd
             },
+            "precision": "float32",  # bfloat16: of pointwise layers, see sino_jax.precision
             "ema_decay": 0.0,  # of the averaged weights that evaluation then uses; 0 keeps none
             "on_nonfinite": "stop",  # or halve_rate: back to the last checkpoint, half the rate
             "evaluation": {

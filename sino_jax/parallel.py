@@ -83,7 +83,12 @@ def own_part(padded: Padded) -> Padded:
 def split(tree: Any, mesh: Mesh) -> Any:
     """Arrays of this process's part of a batch, as global arrays split over the mesh."""
     sharding = NamedSharding(mesh, SPLIT)
-    return jax.tree.map(lambda x: jax.make_array_from_process_local_data(sharding, x), tree)
+
+    def place(x: np.ndarray) -> jax.Array:
+        x = np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype))
+        return jax.make_array_from_process_local_data(sharding, x)
+
+    return jax.tree.map(place, tree)
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:

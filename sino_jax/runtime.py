@@ -12,8 +12,6 @@ import pathlib
 import sys
 from collections.abc import Mapping
 
-import jax
-
 # Large temporaries of a training step are kept by the process instead of being returned to the
 # system and page-faulted back at the next step, and live in huge pages.
 ALLOCATOR = {
@@ -70,6 +68,8 @@ def use_compilation_cache(directory: str | os.PathLike | None = None) -> pathlib
     Returns:
       The directory in use, None if the cache is off.
     """
+    import jax  # not above: a process that will start again need not wait for it
+
     chosen = os.fspath(directory) if directory is not None else os.environ.get(CACHE_SWITCH, "")
     if chosen == "0":
         return None
