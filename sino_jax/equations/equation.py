@@ -130,6 +130,21 @@ class Equation:
             )
         return jnp.concatenate(parts, axis=-1)
 
+    def split(self, inputs: Float[Array, "*grid _"]) -> tuple[Float[Array, "*grid _"], Sample]:
+        """Inverse of `inputs`: the interior data, and a field with the traces and zeros inside.
+
+        Lets a numerical solver stand where a model is expected.
+        """
+        field = jnp.zeros((*inputs.shape[:-1], self.output_channels), inputs.dtype)
+        first = self.coefficient_channels
+        for side in self.sides:
+            extended = inputs[..., first : first + self.output_channels]
+            place = (slice(None),) * side.axis + (side.index,)
+            field = field.at[place].set(boundary.trace(extended, side))
+            first += self.output_channels
+        field = boundary.from_channels(field) if self.complex_valued else field
+        return inputs[..., : self.coefficient_channels], field
+
     def validate(self, instance: Instance) -> None:
         """Raises a ValueError if a batch of problems cannot belong to this equation.
 

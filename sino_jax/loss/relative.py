@@ -24,7 +24,7 @@ def relative_l2(prediction: Fields, target: Fields) -> PerExample:
       ``[batch]``. The gradient at ``prediction == target`` is zero, not NaN.
     """
     _check_shapes(prediction, target)
-    return _quotient(_norm(prediction - target), _norm(target))
+    return relative(l2_norm(prediction - target), l2_norm(target))
 
 
 def relative_h1(
@@ -41,9 +41,9 @@ def relative_h1(
 
     def norm(field: Fields) -> PerExample:
         gradient = [grid.derivative(field, axis + 1, step) for axis, step in enumerate(steps)]
-        return _norm(jnp.stack([field, *gradient], axis=-1))
+        return l2_norm(jnp.stack([field, *gradient], axis=-1))
 
-    return _quotient(norm(prediction - target), norm(target))
+    return relative(norm(prediction - target), norm(target))
 
 
 def relative_l2_central_half(
@@ -64,14 +64,16 @@ def relative_l2_central_half(
     return relative_l2(prediction[tuple(window)], target[tuple(window)])
 
 
-def _norm(field: Inexact[Array, "batch *rest"]) -> PerExample:
+def l2_norm(field: Fields) -> PerExample:
+    """Discrete L2 norm of each example (up to the grid's constant), with a gradient at zero."""
     square = jnp.sum(field.real**2 + field.imag**2, axis=tuple(range(1, field.ndim)))
     positive = square > 0
     # The square root has no derivative at zero: take it of one there, and select zero.
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
 
 
-def _quotient(error: PerExample, size: PerExample) -> PerExample:
+def relative(error: PerExample, size: PerExample) -> PerExample:
+    """Quotient of two norms that stays finite where `size` is zero."""
     return error / jnp.maximum(size, jnp.finfo(size.dtype).tiny)
 
 
