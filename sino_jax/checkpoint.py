@@ -108,7 +108,7 @@ class Store:
 
         A damaged checkpoint is reported, moved to ``workdir/damaged``, and the one before it is
         taken. Raises a `CheckpointError` if all are damaged, or if the checkpoint belongs to
-        another model or optimiser than `like`.
+        another model or optimiser than `like`, of which only shapes and dtypes are read.
         """
         steps = self.steps()
         for step in reversed(steps):
@@ -211,9 +211,7 @@ def _finished_steps(directory: pathlib.Path) -> list[int]:
 
 def _read_arrays(path: pathlib.Path) -> dict[str, Any]:
     with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as reader:
-        tree = reader.metadata(path).item_metadata.tree
-        as_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), tree)
-        return reader.restore(path, args=ocp.args.PyTreeRestore(restore_args=as_numpy))
+        return reader.restore(path)
 
 
 def _to_items(state: TrainState) -> dict[str, Any]:
@@ -227,7 +225,7 @@ def _to_items(state: TrainState) -> dict[str, Any]:
 
 
 def _from_items(items: Mapping[str, Any], like: TrainState) -> TrainState:
-    expected = like._replace(key=jax.random.key_data(like.key))
+    expected = jax.eval_shape(lambda s: s._replace(key=jax.random.key_data(s.key)), like)
     empty = expected._replace(params=None, averages=None)
     training = _fill(empty, items["training"])
     params = _fill(expected.params, _by_path(items["params"]))

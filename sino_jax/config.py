@@ -68,7 +68,7 @@ def defaults() -> ConfigDict:
 
 def complete(config: Mapping | ConfigDict | FrozenConfigDict) -> FrozenConfigDict:
     """`config` with the defaults of `defaults` added; a ValueError names what is wrong with it."""
-    given = _as_dict(config)
+    given = to_dict(config)
     full = defaults()
     _merge(full, given, prefix="")
     if (full.steps > 0) == (full.epochs > 0):
@@ -101,9 +101,16 @@ def differences(old: Mapping, new: Mapping, *, ignore: tuple[str, ...] = ()) -> 
     ]
 
 
+def to_dict(config: Mapping | ConfigDict | FrozenConfigDict) -> dict[str, Any]:
+    """The config as nested dictionaries."""
+    if isinstance(config, ConfigDict | FrozenConfigDict):
+        return ml_collections.ConfigDict(config).to_dict()
+    return dict(config)
+
+
 def to_json(config: Mapping | ConfigDict | FrozenConfigDict) -> str:
     """The config as indented JSON text; tuples become lists."""
-    return json.dumps(_as_dict(config), indent=2, sort_keys=True) + "\n"
+    return json.dumps(to_dict(config), indent=2, sort_keys=True) + "\n"
 
 
 def from_json(text: str) -> FrozenConfigDict:
@@ -146,12 +153,6 @@ def _get(config: ConfigDict, path: str) -> Any:
     for name in path.split("."):
         config = config[name]
     return config
-
-
-def _as_dict(config: Mapping | ConfigDict | FrozenConfigDict) -> dict[str, Any]:
-    if isinstance(config, ConfigDict | FrozenConfigDict):
-        return ml_collections.ConfigDict(config).to_dict()
-    return dict(config)
 
 
 def _as_json(config: Mapping) -> dict[str, Any]:

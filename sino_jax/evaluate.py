@@ -77,9 +77,7 @@ class Evaluator:
             return jax.lax.psum(sums, parallel.AXIS)
 
         specs = (parallel.SAME, parallel.SPLIT)
-        sharded = jax.shard_map(
-            weighted_sums, mesh=mesh, in_specs=specs, out_specs=parallel.SAME
-        )
+        sharded = jax.shard_map(weighted_sums, mesh=mesh, in_specs=specs, out_specs=parallel.SAME)
         self._sums = jax.jit(sharded)
 
     def __call__(self, params: Any, dataset: Dataset) -> dict[str, float]:

@@ -23,12 +23,13 @@ class Interrupted(SystemExit):
 
 
 class Request:
-    """Whether a signal asked to stop, and which one."""
+    """True once a signal asked to stop."""
 
-    signal: signal.Signals | None = None
+    def __init__(self):
+        self.received = False
 
     def __bool__(self) -> bool:
-        return self.signal is not None
+        return self.received
 
 
 @contextmanager
@@ -43,8 +44,8 @@ def listen() -> Iterator[Request]:
         return
 
     def on_signal(number, frame):
-        del frame
-        request.signal = signal.Signals(number)
+        del number, frame
+        request.received = True
         # The system's own action needs no interpreter: it ends even a long compilation.
         for other in SIGNALS:
             signal.signal(other, signal.SIG_DFL)

@@ -12,11 +12,12 @@ import pathlib
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 FILE = "metrics.jsonl"
 
 
+@runtime_checkable
 class Sink(Protocol):
     """A further place for scalars, such as TensorBoard."""
 
@@ -31,7 +32,6 @@ class Logger:
     Args:
       workdir: directory of the run; it must exist.
       total_steps: length of the run, for the bar and the time left.
-      first_step: steps done before; later lines of an earlier attempt are removed.
       active: False on all but one process: nothing is written then.
       stream: where the bar or the lines go.
       sinks: further places for the scalars.
@@ -42,7 +42,6 @@ class Logger:
         workdir: str | os.PathLike,
         *,
         total_steps: int,
-        first_step: int = 0,
         active: bool = True,
         stream: TextIO | None = None,
         sinks: tuple[Sink, ...] = (),
@@ -52,13 +51,10 @@ class Logger:
         self._stream = sys.stderr if stream is None else stream
         self._on_terminal = self._stream.isatty()
         self._sinks = sinks if active else ()
-        self._file = None
+        self._path = pathlib.Path(workdir) / FILE
+        self._file = self._path.open("a") if active else None
         self._width = 0
-        self.rewind(first_step)
-        if active:
-            path = pathlib.Path(workdir) / FILE
-            _remove_after(path, first_step)
-            self._file = path.open("a")
+        self._since = (0, time.monotonic())
 
     def __enter__(self) -> "Logger":
         return self
@@ -67,18 +63,21 @@ class Logger:
         self.close()
 
     def rewind(self, step: int) -> None:
-        """Measures speed from here on: called at the start and when a run goes back."""
+        """Prepares for the steps after `step`: lines of an earlier attempt at them are removed."""
         self._since = (step, time.monotonic())
-        self._speed = math.nan
+        if self._active:
+            self._file.close()
+            _remove_after(self._path, step)
+            self._file = self._path.open("a")
 
     def train(self, step: int, values: Mapping[str, float]) -> None:
         """Averages over the last steps, with the speed since the call before."""
         before, then = self._since
         now = time.monotonic()
         self._since = (step, now)
-        self._speed = (step - before) / max(now - then, 1e-9)
-        self.record("train", step, {**values, "steps_per_second": self._speed})
-        line = progress_line(step, self._total, values.get("loss", math.nan), self._speed)
+        speed = (step - before) / max(now - then, 1e-9)
+        self.record("train", step, {**values, "steps_per_second": speed})
+        line = progress_line(step, self._total, values.get("loss", math.nan), speed)
         self._show(line, transient=True)
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
@@ -95,7 +94,16 @@ class Logger:
     def summary(self, step: int, values: Mapping[str, Any]) -> None:
         """The closing lines of a run."""
         self.record("summary", step, values)
-        self._show("\n".join(f"{name}: {_short(value)}" for name, value in values.items()))
+        self._show(_lines(values))
+
+    def show_summary(self) -> bool:
+        """Shows the summary again if the run has one; returns whether it has."""
+        entries = _parse(self._path.read_text()) if self._active else []
+        summaries = [entry for entry in entries if entry["kind"] == "summary"]
+        if summaries:
+            values = {k: v for k, v in summaries[-1].items() if k not in ("kind", "step", "time")}
+            self._show(_lines(values))
+        return bool(summaries)
 
     def record(self, kind: str, step: int | None, values: Mapping[str, Any]) -> None:
         """One JSON line, and the scalars among `values` to the sinks; nothing is shown."""
@@ -204,8 +212,6 @@ def _remove_after(path: pathlib.Path, step: int) -> None:
         return
     entries = _parse(path.read_text())
     kept = [entry for entry in entries if entry["step"] is None or entry["step"] <= step]
-    if step == 0:
-        kept = []
     temporary = path.with_suffix(".tmp")
     temporary.write_text("".join(json.dumps(entry) + "\n" for entry in kept))
     temporary.replace(path)
@@ -219,5 +225,6 @@ def _finite_or_name(value: Any) -> Any:
     return value
 
 
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _lines(values: Mapping[str, Any]) -> str:
+    shown = (f"{v:.4g}" if isinstance(v, float) else str(v) for v in values.values())
+    return "\n".join(f"{name}: {value}" for name, value in zip(values, shown, strict=True))

@@ -32,7 +32,9 @@ def rollout(
     time = 1 + anchored[0] if anchored else -1
     past = instance.coefficient
     if past is None:
-        raise ValueError(f"a rollout needs past frames as the coefficient; {equation.name} has none")
+        raise ValueError(
+            f"a rollout needs past frames as the coefficient; {equation.name} has none"
+        )
     frames = past.shape[time]
 
     blocks = None

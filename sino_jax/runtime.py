@@ -1,9 +1,9 @@
 """Settings of a process that only a command-line entry point may make; importing makes none.
 
-    if __name__ == "__main__":
-        runtime.use_tuned_allocator()     # may start the process again, before JAX starts
-        runtime.use_compilation_cache()
-        app.run(main)
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()     # may start the process again, before JAX starts
+    runtime.use_compilation_cache()
+    app.run(main)
 """
 
 import importlib.util

@@ -130,15 +130,13 @@ def make_step(
             part_key = jax.random.fold_in(key, first + number)
             return jax.tree.map(jnp.add, total, differentiate(params, part, part_key, progress)), ()
 
-        parts = jax.tree.map(
-            lambda x: x.reshape(accumulate, -1, *x.shape[1:]), (batch, weight)
-        )
+        parts = jax.tree.map(lambda x: x.reshape(accumulate, -1, *x.shape[1:]), (batch, weight))
         one_part = jax.tree.map(lambda x: x[0], parts)
         zeros = jax.tree.map(
             jnp.zeros_like, jax.eval_shape(differentiate, params, one_part, key, progress)
         )
         numbers = jnp.arange(accumulate)
-        return jax.lax.scan(add_part, _varying(zeros), (numbers, parts))[0]
+        return jax.lax.scan(add_part, zeros, (numbers, parts))[0]
 
     def step(state, weighted_batch, control):
         batch, weight = weighted_batch
@@ -149,7 +147,7 @@ def make_step(
         sums = device_sums(_varying(state.params), batch, weight, key, progress)
         (gradient, values), count = jax.lax.psum((sums, jnp.sum(weight)), AXIS)
         gradient, values = jax.tree.map(lambda x: x / count.astype(x.dtype), (gradient, values))
-        norm = optax.global_norm(gradient)
+        norm = optax.tree.norm(gradient)
         number, stop = jax.lax.pmax((jnp.max(control.number), jnp.max(control.stop)), AXIS)
         good = jnp.isfinite(values["loss"]) & jnp.isfinite(norm) & (state.step == number)
         updated = _update(state, gradient, optimizer, ema_decay)
@@ -157,16 +155,16 @@ def make_step(
         status = NONFINITE * (~good).astype(jnp.int32) + STOP * stop
         return state, {**values, "gradient_norm": norm, "status": status}
 
-    sharded = jax.shard_map(
-        step, mesh=mesh, in_specs=(SAME, SPLIT, SPLIT), out_specs=(SAME, SAME)
-    )
+    sharded = jax.shard_map(step, mesh=mesh, in_specs=(SAME, SPLIT, SPLIT), out_specs=(SAME, SAME))
     return jax.jit(sharded, donate_argnums=0)
 
 
 def _update(
     state: TrainState, gradient: Params, optimizer: optax.GradientTransformation, ema_decay: float
 ) -> TrainState:
-    updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
+    # Optax raises floats to integer powers, which strict promotion of dtypes forbids.
+    with jax.numpy_dtype_promotion("standard"):
+        updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
     updates = jax.tree.map(lambda u: u * state.rate.astype(u.dtype), updates)
     params = optax.apply_updates(state.params, updates)
     averages = state.averages
