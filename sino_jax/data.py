@@ -41,7 +41,8 @@ REQUIRED = (
     "window",  # how examples are cut from trajectories (see `Window`), else null
     "units",
     "fields",  # name -> shape, dtype, sha256 of the file
-    "residuals",  # one for each sample: how well the discrete equation is fulfilled
+    "measures",  # name -> one number for each sample: solver residual, growth, spectral tail
+    "limits",  # name -> the bound that every sample's measure keeps
     "config",  # everything needed to make the data again
     "versions",
     "checksum",

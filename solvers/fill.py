@@ -1,12 +1,10 @@
 """Makes the missing blocks of a data set: solve, check, solve again, keep, report.
 
-A sample is refused if it has values that are not finite, a residual above the tolerance, or a
-growth (the size of the solution relative to its data, see `Solved`) above the bound. Its block is
-then solved once more, with the same inputs: drawing others would bias the data. What fails twice is
-reported at the end; all good samples are kept.
+A sample is refused if it has values that are not finite, or a measure (see `Solved`) above its
+limit. Its block is then solved once more, with the same inputs: drawing others would bias the data.
+What fails twice is reported at the end; all good samples are kept.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,36 +22,33 @@ class Solved(NamedTuple):
 
     Attributes:
       fields: by name, ``[block, ...]``.
-      residuals: how well each sample fulfils its discrete equation, relative.
-      growth: the largest modulus of each solution over that of the data that determines it.
+      measures: by name, one number for each sample, small for a good one: the solver's residual,
+        the growth of the solution over its data, ...
     """
 
     fields: Mapping[str, np.ndarray]
-    residuals: np.ndarray
-    growth: np.ndarray
+    measures: Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """What a sample must fulfil: ``residual <= tolerance`` and ``growth <= bound``."""
+def complaints(solved: Solved, limits: Mapping[str, float]) -> list[str]:
+    """For each sample what is wrong with it, "" if nothing is."""
+    finite = {name: _finite(values) for name, values in solved.fields.items()}
+    count = len(next(iter(finite.values())))
+    found = []
+    for i in range(count):
+        wrong = [f"{name} has values that are not finite" for name in finite if not finite[name][i]]
+        # Negated, so that a measure that is not a number is refused.
+        wrong += [
+            f"{name} {values[i]:.3g} exceeds {limits[name]:.3g}"
+            for name, values in solved.measures.items()
+            if not values[i] <= limits[name]
+        ]
+        found.append(", ".join(wrong))
+    return found
 
-    tolerance: float
-    bound: float
 
-    def complaints(self, solved: Solved) -> list[str]:
-        """For each sample what is wrong with it, "" if nothing is."""
-        return [self._complaint(solved, i) for i in range(len(solved.residuals))]
-
-    def _complaint(self, solved: Solved, i: int) -> str:
-        for name, values in solved.fields.items():
-            if not np.all(np.isfinite(values[i])):
-                return f"{name} has values that are not finite"
-        # Negated, so that a residual or growth that is not a number is refused.
-        if not solved.residuals[i] <= self.tolerance:
-            return f"residual {solved.residuals[i]:.3g} exceeds {self.tolerance:.3g}"
-        if not solved.growth[i] <= self.bound:
-            return f"growth {solved.growth[i]:.3g} exceeds {self.bound:.3g}"
-        return ""
+def _finite(values: np.ndarray) -> np.ndarray:
+    return np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
 
 
 class RefusedSamples(RuntimeError):
@@ -63,7 +58,7 @@ class RefusedSamples(RuntimeError):
 def fill(
     parts: Parts,
     solve: Callable[[Sequence[int]], Solved],
-    limits: Limits,
+    limits: Mapping[str, float],
     *,
     shard: tuple[int, int] = (0, 1),
     title: str = "",
@@ -73,7 +68,7 @@ def fill(
     Args:
       parts: the data set in the making.
       solve: solves the samples of the given numbers, deterministically.
-      limits: what a sample must fulfil.
+      limits: the largest value allowed of each measure.
       shard: ``(i, n)``: this process makes the blocks i, i + n, i + 2n, ...
       title: for the progress line.
 
@@ -95,9 +90,8 @@ def fill(
         if parts.finished():  # by another process, since the first look
             return parts.join()
         missing = [block for block in parts.missing() if block in mine]
-        refused = _make(
-            parts, missing, solve, limits, title, total=sum(map(len, map(parts.ids, mine)))
-        )
+        total, left = (sum(len(parts.ids(block)) for block in some) for some in (mine, missing))
+        refused = _make(parts, missing, solve, limits, Progress(title, total, total - left))
         if refused:
             raise RefusedSamples(
                 f"{parts.directory}: {len(refused)} samples were refused twice; all good ones are "
@@ -110,19 +104,17 @@ def _make(
     parts: Parts,
     missing: Sequence[int],
     solve: Callable[[Sequence[int]], Solved],
-    limits: Limits,
-    title: str,
-    total: int,
+    limits: Mapping[str, float],
+    progress: Progress,
 ) -> dict[int, str]:
     """Makes the blocks `missing`; the refused samples, and why."""
-    left = sum(len(parts.ids(block)) for block in missing)
-    progress, refused = Progress(title, total, total - left), {}
+    refused = {}
     for block in missing:
         ids = parts.ids(block)
-        solved, complaints = _solve_and_check(ids, solve, limits)
-        good = np.array([not complaint for complaint in complaints])
-        parts.keep(block, solved.fields, solved.residuals, good)
-        refused |= {i: why for i, why in zip(ids, complaints, strict=True) if why}
+        solved, wrong = _solve_and_check(ids, solve, limits)
+        good = np.array([not complaint for complaint in wrong])
+        parts.keep(block, solved.fields, solved.measures, good)
+        refused |= {i: complaint for i, complaint in zip(ids, wrong, strict=True) if complaint}
         if block == missing[0]:
             parts.require_space()
         if len(refused) >= MOST_REFUSED:
@@ -133,20 +125,27 @@ def _make(
 
 
 def _solve_and_check(
-    ids: Sequence[int], solve: Callable[[Sequence[int]], Solved], limits: Limits
+    ids: Sequence[int], solve: Callable[[Sequence[int]], Solved], limits: Mapping[str, float]
 ) -> tuple[Solved, list[str]]:
+    """A block, solved twice if needed, and for each sample what is wrong with it."""
     solved = solve(ids)
-    complaints = limits.complaints(solved)
-    if not any(complaints):
-        return solved, complaints
+    wrong = complaints(solved, limits)
+    if not any(wrong):
+        return solved, wrong
     again = solve(ids)
-    for i, why in enumerate(limits.complaints(again)):
-        if complaints[i] and not why:
-            for old, new in zip(_arrays(solved), _arrays(again), strict=True):
-                old[i] = new[i]
-            complaints[i] = ""
-    return solved, complaints
+    wrong_again = complaints(again, limits)
+    repaired = np.array([bool(w and not a) for w, a in zip(wrong, wrong_again, strict=True)])
+    chosen = Solved(
+        *(_replaced(old, new, repaired) for old, new in zip(solved, again, strict=True))
+    )
+    return chosen, ["" if r else w for w, r in zip(wrong, repaired, strict=True)]
 
 
-def _arrays(solved: Solved) -> list[np.ndarray]:
-    return [*solved.fields.values(), solved.residuals, solved.growth]
+def _replaced(
+    old: Mapping[str, np.ndarray], new: Mapping[str, np.ndarray], rows: np.ndarray
+) -> dict[str, np.ndarray]:
+    """`old` with the given rows of every array taken from `new`."""
+    result = {name: np.array(values) for name, values in old.items()}
+    for name, values in result.items():
+        values[rows] = new[name][rows]
+    return result

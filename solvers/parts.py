@@ -90,7 +90,7 @@ class Parts:
         self,
         block: int,
         fields: Mapping[str, np.ndarray],
-        residuals: np.ndarray,
+        measures: Mapping[str, np.ndarray],
         good: np.ndarray,
     ) -> None:
         """Stores the samples of a block for which `good` is true.
@@ -98,7 +98,8 @@ class Parts:
         Samples that were kept before and are not good this time stay as they were.
         """
         arrays = {f"field-{name}": values for name, values in fields.items()}
-        arrays |= {"residuals": residuals, "good": good}
+        arrays |= {f"measure-{name}": values for name, values in measures.items()}
+        arrays["good"] = good
         if np.any(rescued := self._done(block) & ~good):
             for name, values in arrays.items():
                 arrays[name] = values.copy()
@@ -117,10 +118,9 @@ class Parts:
         with lock:
             fcntl.lockf(lock, fcntl.LOCK_EX)
             if not self.finished():
-                names = self._names()
-                residuals = np.concatenate(list(self._pieces("residuals")))
-                fields = {name: self._pieces(f"field-{name}") for name in names}
-                storage.write(self.directory, self.description, fields, residuals)
+                fields, measures = self._members("field-"), self._members("measure-")
+                measures = {name: np.concatenate(list(m)) for name, m in measures.items()}
+                storage.write(self.directory, self.description, fields, measures)
         return self._clean_if_finished()
 
     def require_space(self) -> None:
@@ -152,12 +152,14 @@ class Parts:
                 "again, which makes this block anew"
             ) from None
 
+    def _members(self, prefix: str) -> dict[str, Iterator[np.ndarray]]:
+        """What is stored under names with this prefix, block by block."""
+        with np.load(self._file(0)) as part:
+            names = [name for name in part if name.startswith(prefix)]
+        return {name.removeprefix(prefix): self._pieces(name) for name in names}
+
     def _pieces(self, name: str) -> Iterator[np.ndarray]:
         return (self._load(block, name) for block in self.blocks)
-
-    def _names(self) -> list[str]:
-        with np.load(self._file(0)) as part:
-            return [name.removeprefix("field-") for name in part if name.startswith("field-")]
 
     def _describe(self) -> None:
         file = self.path / "description.json"

@@ -84,7 +84,7 @@ def write(
     directory: pathlib.Path,
     description: Mapping[str, Any],
     fields: Mapping[str, Iterable[np.ndarray]],
-    residuals: Iterable[float],
+    measures: Mapping[str, np.ndarray],
 ) -> None:
     """Writes the final files of a data set, meta.json last, and removes ``parts/``.
 
@@ -92,7 +92,7 @@ def write(
       directory: may hold files of an earlier, interrupted call.
       description: from `describe`; its ``samples`` is the number of samples.
       fields: for each field its samples in order, in pieces ``[some, ...]``.
-      residuals: one for each sample.
+      measures: numbers that say how good each sample is, such as the solver's residual.
     """
     scratch = directory / PARTS
     scratch.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,8 @@ def write(
         name: _write_field(directory / f"{name}.npy", pieces, description["samples"], scratch)
         for name, pieces in fields.items()
     }
-    meta = {**description, "fields": entries, "residuals": [float(r) for r in residuals]}
+    lists = {name: np.asarray(values).tolist() for name, values in measures.items()}
+    meta = {**description, "fields": entries, "measures": lists}
     canonical = json.dumps(meta, sort_keys=True, separators=(",", ":"))
     meta["checksum"] = hashlib.sha256(canonical.encode()).hexdigest()
     with created(directory / META, scratch) as stream:

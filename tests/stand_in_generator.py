@@ -25,7 +25,10 @@ def solve(ids, *, bad=(), seconds=0.0) -> fill.Solved:
     for row, i in enumerate(ids):
         if i in bad:
             fields["coefficient"][row, 2, 2] = np.inf
-    return fill.Solved(fields, 1e-12 * np.array(ids), np.ones(len(ids)))
+    return fill.Solved(fields, {"residual": 1e-12 * np.array(ids), "growth": np.ones(len(ids))})
+
+
+LIMITS = {"residual": 1e-8, "growth": 10.0}
 
 
 def make_parts(directory: pathlib.Path, samples: int = 40, seed: int = 0) -> parts.Parts:
@@ -37,14 +40,12 @@ def make_parts(directory: pathlib.Path, samples: int = 40, seed: int = 0) -> par
         seed=seed,
         grid={"axes": ["x", "y"], "shape": [6, 5], "centrings": ["node"] * 2, "extent": [1, 1]},
         window=None,
+        limits=LIMITS,
         units={},
         config={"preset": "stand-in"},
         versions={},
     )
     return parts.Parts(directory, description, block_size=3)
-
-
-LIMITS = fill.Limits(tolerance=1e-8, bound=10.0)
 
 
 def main() -> int:

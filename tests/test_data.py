@@ -28,12 +28,13 @@ def write_dataset(directory, fields, *, window=None, **changes):
         },
         "window": window,
         "units": {},
+        "limits": {"residual": 1e-8},
         "config": {},
         "versions": {},
     }
     description = storage.describe(**{**description, **changes})
-    residuals = np.linspace(0, 1e-9, len(first))
-    storage.write(directory, description, {k: [v] for k, v in fields.items()}, residuals)
+    measures = {"residual": np.linspace(0, 1e-9, len(first))}
+    storage.write(directory, description, {k: [v] for k, v in fields.items()}, measures)
     return directory
 
 
