@@ -13,6 +13,9 @@ from typing import Any
 import ml_collections
 from ml_collections import ConfigDict, FrozenConfigDict
 
+# ConfigDict has the interface of a mapping, but is not registered as one.
+ConfigLike = Mapping | ConfigDict | FrozenConfigDict
+
 # Read by other parts, each of which refuses unknown fields itself; `experiment` is free.
 OPEN_SECTIONS = ("model", "loss", "experiment")
 # How a run is watched and where it runs does not change its result.
@@ -66,7 +69,7 @@ def defaults() -> ConfigDict:
     )
 
 
-def complete(config: Mapping | ConfigDict | FrozenConfigDict) -> FrozenConfigDict:
+def complete(config: ConfigLike) -> FrozenConfigDict:
     """`config` with the defaults of `defaults` added; a ValueError names what is wrong with it."""
     given = to_dict(config)
     full = defaults()
@@ -87,7 +90,7 @@ def complete(config: Mapping | ConfigDict | FrozenConfigDict) -> FrozenConfigDic
     return FrozenConfigDict(full)
 
 
-def differences(old: Mapping, new: Mapping, *, ignore: tuple[str, ...] = ()) -> list[str]:
+def differences(old: ConfigLike, new: ConfigLike, *, ignore: tuple[str, ...] = ()) -> list[str]:
     """One line ``field: old -> new`` for each field that differs; `ignore` names sections."""
     old, new = _flat(_as_json(old)), _flat(_as_json(new))
     names = sorted(
@@ -101,14 +104,14 @@ def differences(old: Mapping, new: Mapping, *, ignore: tuple[str, ...] = ()) -> 
     ]
 
 
-def to_dict(config: Mapping | ConfigDict | FrozenConfigDict) -> dict[str, Any]:
+def to_dict(config: ConfigLike) -> dict[str, Any]:
     """The config as nested dictionaries."""
     if isinstance(config, ConfigDict | FrozenConfigDict):
         return ml_collections.ConfigDict(config).to_dict()
     return dict(config)
 
 
-def to_json(config: Mapping | ConfigDict | FrozenConfigDict) -> str:
+def to_json(config: ConfigLike) -> str:
     """The config as indented JSON text; tuples become lists."""
     return json.dumps(to_dict(config), indent=2, sort_keys=True) + "\n"
 
@@ -155,7 +158,7 @@ def _get(config: ConfigDict, path: str) -> Any:
     return config
 
 
-def _as_json(config: Mapping) -> dict[str, Any]:
+def _as_json(config: ConfigLike) -> dict[str, Any]:
     return json.loads(to_json(config))
 
 

@@ -5,6 +5,7 @@ A run that resumes at step n first removes the lines after n, so that the file r
 had never been interrupted.
 """
 
+import io
 import json
 import math
 import os
@@ -12,7 +13,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol, TextIO, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 FILE = "metrics.jsonl"
 
@@ -43,7 +44,7 @@ class Logger:
         *,
         total_steps: int,
         active: bool = True,
-        stream: TextIO | None = None,
+        stream: io.TextIOBase | None = None,
         sinks: tuple[Sink, ...] = (),
     ):
         self._active = active

@@ -12,8 +12,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from ml_collections import FrozenConfigDict
 
 from sino_jax import models, precision
+from sino_jax.config import to_dict
 from sino_jax.equations import Equation
 from sino_jax.types import ApplyFn, Key
 
@@ -22,7 +24,7 @@ Statistics = Mapping[str, Mapping[str, list[float]]]
 
 
 def build(
-    config: Mapping[str, Any], equation: Equation, statistics: Statistics | None
+    config: FrozenConfigDict, equation: Equation, statistics: Statistics | None
 ) -> tuple[nn.Module, ApplyFn]:
     """The model of a config and its `apply_fn`.
 
@@ -31,8 +33,8 @@ def build(
       equation: gives the number of coefficient channels, the first ones of the inputs.
       statistics: of the training data; None leaves the inputs as they are.
     """
-    model = models.build(config["model"])
-    mode = config["precision"]
+    model = models.build(to_dict(config.model))
+    mode = config.precision
     precision.policy(mode)  # an unknown one is refused here, before anything is traced
     affine = None if statistics is None else _coefficient_statistics(equation, statistics)
 

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from ml_collections import FrozenConfigDict
 
 AXIS = "data"
 SPLIT = PartitionSpec(AXIS)
 SAME = PartitionSpec()
 
 
-def initialize(config: Mapping[str, Any]) -> None:
+def initialize(config: FrozenConfigDict) -> None:
     """Connects the processes of a run; does nothing for a single process or a second time.
 
     Must run before anything asks JAX for its devices.
@@ -27,16 +28,16 @@ def initialize(config: Mapping[str, Any]) -> None:
         SLURM started several tasks (`srun`), or when a coordinator is given; "on" always does, with
         whatever cluster JAX detects; "off" never.
     """
-    if config["mode"] == "off" or jax.distributed.is_initialized():
+    if config.mode == "off" or jax.distributed.is_initialized():
         return
-    if config["mode"] == "auto" and not config["coordinator"] and not started_by_slurm(os.environ):
+    if config.mode == "auto" and not config.coordinator and not started_by_slurm(os.environ):
         return
     if jax.config.jax_platforms == "cpu":
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     given = {
-        "coordinator_address": config["coordinator"] or None,
-        "num_processes": config["processes"] or None,
-        "process_id": config["process"] if config["process"] >= 0 else None,
+        "coordinator_address": config.coordinator or None,
+        "num_processes": config.processes or None,
+        "process_id": config.process if config.process >= 0 else None,
     }
     jax.distributed.initialize(**given)
 
@@ -92,5 +93,12 @@ def split(tree: Any, mesh: Mesh) -> Any:
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:
-    """Host values, equal on every process, as arrays that every device holds."""
-    return jax.device_put(tree, NamedSharding(mesh, SAME))
+    """Values that are equal on every process, as arrays that every device of the mesh holds."""
+    sharding = NamedSharding(mesh, SAME)
+
+    def place(x: jax.Array | np.ndarray) -> jax.Array:
+        if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(place(jax.random.key_data(x)))
+        return jax.make_array_from_process_local_data(sharding, np.asarray(x))
+
+    return jax.tree.map(place, tree)

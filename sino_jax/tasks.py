@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 from ml_collections import FrozenConfigDict
 
 from sino_jax import data, equations, evaluate, network
+from sino_jax.config import to_dict
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
 from sino_jax.loss import training_loss
@@ -61,7 +62,7 @@ def build(config: FrozenConfigDict, *, loss: Loss | None = None) -> Task:
             )
     statistics = data.statistics(train) if config.data.normalise else None
     model, apply_fn = network.build(config, equation, statistics)
-    chosen = functools.partial(training_loss, **config.loss) if loss is None else loss
+    chosen = functools.partial(training_loss, **to_dict(config.loss)) if loss is None else loss
 
     def loss_fn(params, batch, key, progress):
         return chosen(apply_fn, params, batch, equation=equation, key=key, progress=progress)

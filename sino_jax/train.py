@@ -7,10 +7,9 @@ on from the last checkpoint and ends with the same weights.
 
 import os
 import pathlib
-from collections.abc import Mapping
 
 import jax
-from ml_collections import ConfigDict, FrozenConfigDict
+from ml_collections import FrozenConfigDict
 
 from sino_jax import config as configs
 from sino_jax import interruption, parallel, tasks
@@ -21,7 +20,7 @@ CONFIG_FILE = "config.json"
 
 
 def fit(
-    config: Mapping | ConfigDict | FrozenConfigDict,
+    config: configs.ConfigLike,
     workdir: str | os.PathLike,
     *,
     loss: tasks.Loss | None = None,
@@ -48,7 +47,7 @@ def fit(
 
 def run(
     task: tasks.Task,
-    config: Mapping | ConfigDict | FrozenConfigDict,
+    config: configs.ConfigLike,
     workdir: str | os.PathLike,
 ) -> TrainState:
     """`fit` for a given task; of the config, the fields about the training itself are read."""

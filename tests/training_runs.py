@@ -5,6 +5,7 @@
 trains the stand-in task of each file (a config and a workdir), as an entry point would.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ import numpy as np
 from sino_jax import checkpoint, data, equations, evaluate, runtime, subdomain, tasks, train
 from sino_jax import config as configs
 from sino_jax.loss import relative_l2
+from solvers import storage
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -37,40 +39,30 @@ def write_darcy(path, *, samples=10, grid=(9, 9), scale=4.0, split="train", seed
 
 
 def write_dataset(path, fields, *, equation, scale, split="train", window=None):
-    """Writes fields ``[sample, *grid]`` of one channel as a data set in the documented format."""
-    path = pathlib.Path(path)
-    path.mkdir(parents=True)
-    arrays = {name: np.asarray(f, np.float32)[..., None] for name, f in fields.items()}
-    entries = {}
-    for name, array in arrays.items():
-        np.save(path / f"{name}.npy", array)
-        entries[name] = {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": ""}
-    first = next(iter(arrays.values()))
-    grid = first.shape[2:-1] if window else first.shape[1:-1]
+    """Writes fields ``[sample, (time,) *grid]`` of one channel as a data set."""
+    arrays = {name: np.asarray(field, np.float32)[..., None] for name, field in fields.items()}
+    samples, *shape, _ = next(iter(arrays.values())).shape
     axes = equations.get(equation).axes
-    meta = {
-        "format": data.FORMAT,
-        "format_version": data.FORMAT_VERSION,
-        "equation": equation,
-        "split": split,
-        "scale": scale,
-        "samples": len(first),
-        "seed": 0,
-        "grid": {
+    description = storage.describe(
+        equation=equation,
+        split=split,
+        scale=scale,
+        samples=samples,
+        seed=0,
+        grid={
             "axes": [axis.name for axis in axes],
-            "shape": list(grid),
+            "shape": shape[1:] if window else shape,
             "centrings": [axis.centring for axis in axes],
-            "extent": [1.0] * len(grid),
+            "extent": [1.0] * len(axes),
         },
-        "window": window,
-        "units": "none",
-        "fields": entries,
-        "residuals": [0.0] * len(first),
-        "config": {},
-        "versions": {},
-    }
-    meta["checksum"] = data.checksum(meta)
-    (path / data.META).write_text(json.dumps(meta))
+        window=window,
+        units={},
+        limits={"residual": 1.0},
+        config={},
+        versions={},
+    )
+    measures = {"residual": np.zeros(samples)}
+    storage.write(path, description, {name: [array] for name, array in arrays.items()}, measures)
     return str(path)
 
 
@@ -78,7 +70,7 @@ def fno_config(train_data, test_data=(), **changes):
     """A config of a tiny Fourier neural operator; `changes` are merged into its sections."""
     model = {
         "name": "fno",
-        "n_modes": (3, 3),
+        "n_modes": (2, 2),
         "hidden_channels": 4,
         "n_layers": 1,
         "out_channels": 1,
@@ -135,26 +127,10 @@ def stand_in_task(config):
         evaluator = evaluate.Evaluator(metrics, mesh, points_per_batch=1000)
         return {d.path.name: evaluator(params, d) for d in test_data}
 
-    class Slow:
-        """A data set whose examples take time to load."""
-
-        def __init__(self, dataset):
-            self._dataset = dataset
-
-        def __getattr__(self, name):
-            return getattr(self._dataset, name)
-
-        def __len__(self):
-            return len(self._dataset)
-
-        def examples(self, ids):
-            time.sleep(pause)
-            return self._dataset.examples(ids)
-
     return tasks.Task(
         init=init,
         loss_fn=loss_fn,
-        train=[Slow(d) for d in train_data] if pause else train_data,
+        train=[watched(d, lambda _: time.sleep(pause)) for d in train_data],
         evaluate=evaluation,
         meta={
             "statistics": None,
@@ -162,6 +138,18 @@ def stand_in_task(config):
             "datasets": {str(d.path): d.digest for d in train_data},
         },
     )
+
+
+def watched(dataset, action):
+    """The data set, calling ``action(n)`` before its n-th batch is loaded."""
+    calls = itertools.count()
+
+    class Watched(data.Dataset):
+        def examples(self, ids):
+            action(next(calls))
+            return super().examples(ids)
+
+    return Watched(dataset.path, dataset.meta, dataset.fields, dataset.window)
 
 
 def train_stand_in(config, workdir):
