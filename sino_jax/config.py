@@ -54,7 +54,7 @@ def defaults() -> ConfigDict:
             "on_nonfinite": "stop",  # or halve_rate: back to the last checkpoint, half the rate
             "evaluation": {
                 "every": 0,  # 0: at the end only
-                "points_per_batch": 2**20,  # bounds the memory of an evaluation, per device
+                "points_per_batch": 2**18,  # bounds the memory of an evaluation, per device
                 "rollout_frames": 1,  # frames predicted autoregressively from trajectories
             },
             "checkpoint": {"every": 500, "keep": 2},  # the newest ones; the best is kept, too

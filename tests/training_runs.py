@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import time
@@ -98,13 +99,15 @@ def stand_in_task(config):
     """A pointwise network with two layers: it compiles at once, and trains like any other.
 
     ``config.experiment`` may hold ``noise``, the size of a random term of the loss (it makes the
-    result depend on random keys), and ``pause``, seconds that loading a batch takes.
+    result depend on random keys), and ``pause``, seconds that loading a batch takes from the batch
+    ``pause_from`` on.
     """
     full = configs.complete(config)
     equation = equations.get(full.equation)
     train_data = [data.load(path) for path in full.data.train]
     test_data = [data.load(path) for path in full.data.test]
     noise, pause = (full.experiment.get(name, 0.0) for name in ("noise", "pause"))
+    pause_from = full.experiment.get("pause_from", 0)
 
     def init(key):
         keys = jax.random.split(key)
@@ -130,7 +133,7 @@ def stand_in_task(config):
     return tasks.Task(
         init=init,
         loss_fn=loss_fn,
-        train=[watched(d, lambda _: time.sleep(pause)) for d in train_data],
+        train=[watched(d, lambda n: time.sleep(pause * (n >= pause_from))) for d in train_data],
         evaluate=evaluation,
         meta={
             "statistics": None,
@@ -176,6 +179,13 @@ def start(*runs, devices=1, cache=None, environment=None, **options):
     command = [sys.executable, "-m", "tests.training_runs", *map(os.fspath, files)]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, **options}
     return subprocess.Popen(command, env=variables, cwd=ROOT, **options)
+
+
+def free_address():
+    """An address on this machine that nobody listens at."""
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        return f"localhost:{listener.getsockname()[1]}"
 
 
 def finish(process, *, code=0, timeout=300):

@@ -4,7 +4,6 @@ import pathlib
 import random
 import shutil
 import signal
-import socket
 import time
 
 import jax
@@ -33,12 +32,6 @@ def largest_difference(one, other):
     return max(jax.tree.leaves(sizes))
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("localhost", 0))
-        return listener.getsockname()[1]
-
-
 def kill_at(process, workdir, step):
     """Kill -9 as soon as the metrics show `step`; False if the process ended before."""
     while process.poll() is None:
@@ -60,7 +53,7 @@ def test_devices_and_processes_do_not_change_the_result(darcy, tmp_path, cache):
         devices=8,
         cache=cache,
     )
-    address = f"localhost:{free_port()}"
+    address = runs.free_address()
     two = [
         runs.start(
             *(
