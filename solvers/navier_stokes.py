@@ -78,12 +78,12 @@ def simulate(
         raise ValueError(
             f"forcing must have the vorticity's shape {vorticity.shape}, got {forcing.shape}"
         )
-    reynolds = jnp.asarray(reynolds, vorticity.dtype)
-    return _simulate(vorticity, reynolds, forcing, times=times, order=order, cfl=cfl)
+    reynolds, cfl = (jnp.asarray(value, vorticity.dtype) for value in (reynolds, cfl))
+    return _simulate(vorticity, reynolds, forcing, cfl, times=times, order=order)
 
 
-@functools.partial(jax.jit, static_argnames=("times", "order", "cfl"))
-def _simulate(vorticity, reynolds, forcing, *, times, order, cfl):
+@functools.partial(jax.jit, static_argnames=("times", "order"))
+def _simulate(vorticity, reynolds, forcing, cfl, *, times, order):
     shape = vorticity.shape
     kx, ky = fourier.wave_numbers(shape, vorticity.dtype)
     forcing_hat = None if forcing is None else fourier.to_modes(forcing)
