@@ -31,7 +31,7 @@ def solve(
     reynolds: float | Float[Array, ""],
     times: time_stepping.Times,
     *,
-    forcing: Float[Array, "x y"] | None = None,
+    forcing: Float[Array, "_ _"] | None = None,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
 ) -> Float[Array, "time x y"]:
@@ -68,7 +68,7 @@ def simulate(
     reynolds: float | Float[Array, ""],
     times: time_stepping.Times,
     *,
-    forcing: Float[Array, "x y"] | None = None,
+    forcing: Float[Array, "_ _"] | None = None,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
 ) -> time_stepping.Trajectory:
@@ -168,5 +168,5 @@ def _check_mean(vorticity: Float[Array, "x y"]) -> None:
     if isinstance(vorticity, jax.core.Tracer):
         return
     mean, size = float(vorticity.mean()), float(jnp.abs(vorticity).max())
-    if abs(mean) > 1e4 * jnp.finfo(vorticity.dtype).eps * size:
+    if abs(mean) > 1e-6 * size:  # data that was ever stored in single precision passes
         raise ValueError(f"vorticity must have mean zero on a periodic square, got mean {mean:.3g}")
