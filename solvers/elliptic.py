@@ -137,18 +137,17 @@ def _norm_bound(operator: Operator) -> Float[Array, ""]:
 
 
 def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> Array:
-    """``[strip_x, strip_y, leaf_node, leaf_node]``: assembled leaves, unit rows for no unknowns."""
+    """``[leaf, leaf_node, leaf_node]``: assembled leaves, with unit rows where no unknown is."""
     hx, hy = operator.spacing
     cells = q1.cell_means(operator.coefficient)
     dtype = cells.dtype
-    x, y = (axis.cells for axis in grid.axes)
-    present = (x != ABSENT)[:, None, :, None] & (y != ABSENT)[None, :, None, :]
-    cells = cells[x[:, None, :, None], y[None, :, None, :]] * jnp.asarray(present, dtype)
-    cells = cells.reshape(len(x), len(y), -1)
+    x, y = (axis.cells[grid.strips[:, n]] for n, axis in enumerate(grid.axes))
+    present = (x != ABSENT)[:, :, None] & (y != ABSENT)[:, None, :]
+    index = np.where(present, x[:, :, None] * cells.shape[1] + y[:, None, :], cells.size)
+    cells = cells.ravel().at[index.reshape(len(x), -1)].get(mode="fill", fill_value=0)
 
     stiffness = [_slot_matrices(grid, axis, q1.STIFFNESS) for axis in (0, 1)]
     mass = [_slot_matrices(grid, axis, q1.MASS) for axis in (0, 1)]
-    nodes = len(grid.leaf_nodes)
     elements = sum(
         (ratio * np.einsum("sik,tik->stik", *pair)).astype(dtype)
         for ratio, pair in (
@@ -156,26 +155,26 @@ def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> Array:
             (jnp.asarray(hx / hy), (mass[0], stiffness[1])),
         )
     )
-    leaves = cells @ elements.reshape(1, cells.shape[-1], nodes**2)
-    leaves = leaves.reshape(*cells.shape[:-1], nodes, nodes)
+    nodes = len(grid.leaf_nodes)
+    leaves = (cells @ elements.reshape(-1, nodes**2)).reshape(-1, nodes, nodes)
     if operator.shift is not None:
         weight = operator.shift * jnp.asarray(hx * hy).astype(operator.shift.dtype)
         lines = [
             jnp.asarray(np.einsum("ns,sik->nik", axis.cells != ABSENT, matrices), weight.dtype)
             for axis, matrices in zip(grid.axes, mass, strict=True)
         ]
-        leaves = leaves.astype(weight.dtype) - weight * lines[0][:, None] * lines[1][None, :]
-    active = [_active(grid, axis) for axis in (0, 1)]
-    active = jnp.asarray(active[0][:, None] & active[1][None, :], leaves.dtype)
-    unit = (1 - active)[..., None] * jnp.eye(nodes, dtype=leaves.dtype)[None, None]
-    return leaves * active[..., None] * active[..., None, :] + unit
+        masses = lines[0][grid.strips[:, 0]] * lines[1][grid.strips[:, 1]]
+        leaves = leaves.astype(weight.dtype) - weight * masses
+    active = jnp.asarray(_active(grid, 0) & _active(grid, 1), leaves.dtype)
+    unit = (1 - active)[:, :, None] * jnp.eye(nodes, dtype=leaves.dtype)[None]
+    return leaves * active[:, :, None] * active[:, None, :] + unit
 
 
 def _active(grid: dissection.Dissection, axis: int) -> np.ndarray:
-    """Whether, along an axis, the nodes ``[strip, leaf_node]`` carry unknowns."""
+    """Whether, as far as an axis tells, the nodes ``[leaf, leaf_node]`` carry unknowns."""
     nodes = grid.leaf_table(axis)
     active = nodes != ABSENT
-    if grid.dirichlet:
+    if grid.ring is None:
         active &= (nodes != 0) & (nodes != grid.shape[axis] - 1)
     return active
 
@@ -195,9 +194,9 @@ def _robin_entries(grid: dissection.Dissection, operator: Operator):
     """Index and values of -γ times the boundary mass matrix, quadrant by quadrant."""
     index, values = [], []
     for axis, step in enumerate(operator.spacing):
-        segments = dissection.boundary_segments(grid, axis).T
+        quadrant, *ends = dissection.boundary_segments(grid, axis).T
         weight = operator.robin * jnp.asarray(step).astype(operator.robin.dtype)
         for p, q in np.ndindex(2, 2):
-            index.append((*segments[:2], segments[2 + p], segments[2 + q]))
-            values.append(jnp.full(segments.shape[1], -weight * float(q1.MASS[p, q])))
+            index.append((quadrant, ends[p], ends[q]))
+            values.append(jnp.full(len(quadrant), -weight * float(q1.MASS[p, q])))
     return tuple(map(np.concatenate, zip(*index, strict=True))), jnp.concatenate(values)
