@@ -27,8 +27,8 @@ import itertools
 
 import numpy as np
 
-# A leaf has at least this many cells a side, unless the grid is smaller: smaller leaves mean more
-# levels, larger ones more arithmetic.
+# Cells a side of the smallest leaves, unless the grid is smaller: smaller leaves mean more levels,
+# larger ones more arithmetic.
 SMALLEST_LEAF = 4
 ABSENT = -1
 
@@ -55,7 +55,7 @@ class Union:
 
     Attributes:
       place: ``[sibling, unknown]`` number of each unknown in the union, the eliminated ones first;
-        ABSENT for an unknown that is given.
+        ABSENT for one that is given.
       eliminated, kept: numbers of unknowns of the union.
     """
 
@@ -98,23 +98,23 @@ class Dissection:
 def dissect(shape: tuple[int, int], dirichlet: bool) -> Dissection:
     """The dissection of a grid of `shape` nodes whose outer ring is given (`dirichlet`) or not."""
     depth = 0
-    while min(shape) - 1 >= SMALLEST_LEAF << (depth + 2):
+    while min(shape) - 1 > (SMALLEST_LEAF - 0.5) * (4 << depth):
         depth += 1
     strips = 2 << depth
     axes = (_deal(shape[0], strips), _deal(shape[1], strips))
     sides = [(axes[0].leaf << level, axes[1].leaf << level) for level in range(depth + 1)]
     perimeters = [_head(*side) + _tail(*side) for side in sides]
+    # The heads of the quadrants are the outer ring of the grid.
+    outer = _head(*sides[depth])
     if dirichlet:
-        # The heads of the quadrants are the outer ring of the grid.
         perimeters[depth] = _tail(*sides[depth])
     merges = [
-        _union(_in_parent(below, side), above)
+        _union(_in_parent(below, side), above, given=outer if dirichlet else ())
         for below, above, side in zip(perimeters[:-1], perimeters[1:], sides[:-1], strict=True)
     ]
     ring, quadrant = None, perimeters[depth]
     if not dirichlet:
-        inside = set(_head(*sides[depth])[1:-1])
-        kept = [node for node in quadrant if node not in inside]
+        kept = [node for node in quadrant if node not in set(outer[1:-1])]
         ring, quadrant = _union([quadrant], kept), kept
     inner = [(i, j) for i in range(1, axes[0].leaf) for j in range(1, axes[1].leaf)]
     return Dissection(
@@ -163,13 +163,12 @@ def _in_parent(nodes, side):
     ]
 
 
-def _union(siblings, kept) -> Union:
-    eliminated = dict.fromkeys(node for nodes in siblings for node in nodes)
-    for node in kept:
-        del eliminated[node]
+def _union(siblings, kept, given=()) -> Union:
+    others = {*kept, *given}
+    eliminated = dict.fromkeys(n for nodes in siblings for n in nodes if n not in others)
     number = {node: n for n, node in enumerate([*eliminated, *kept])}
     return Union(
-        np.array([[number[node] for node in nodes] for nodes in siblings]),
+        np.array([[number.get(node, ABSENT) for node in nodes] for nodes in siblings]),
         len(eliminated),
         len(kept),
     )

@@ -39,18 +39,19 @@ class Factors(NamedTuple):
 
 
 def factor(
-    grid: Dissection, leaves: Blocks, ring_entries: tuple[tuple[np.ndarray, ...], Array] | None
+    grid: Dissection,
+    leaves: tuple[Blocks, Blocks, Blocks],
+    ring_entries: tuple[tuple[np.ndarray, ...], Array] | None,
 ) -> Factors:
     """Eliminates all unknowns.
 
     Args:
       grid: the dissection.
-      leaves: ``[leaf, leaf_node, leaf_node]`` matrices of the leaves.
+      leaves: the blocks A_ee, A_ek and A_kk of the leaves, with their inner nodes e.
       ring_entries: index into ``[quadrant, perimeter, perimeter]`` and values, added before the
         heads of the quadrants are eliminated; None if the outer ring is given.
     """
-    p = grid.inner
-    level, schur = _eliminate(leaves[:, :p, :p], leaves[:, :p, p:], leaves[:, p:, p:])
+    level, schur = _eliminate(*leaves)
     levels = [level]
     for union in grid.merges:
         level, schur = _eliminate(*_assemble(union, schur))
@@ -143,7 +144,9 @@ def _assemble(union: Union, schur: Blocks) -> tuple[Blocks, Blocks, Blocks]:
     e, total = union.eliminated, union.eliminated + union.kept
     sources = np.full((siblings, total, total), ABSENT)
     for n, place in enumerate(union.place):
-        sources[n][np.ix_(place, place)] = n * size**2 + np.arange(size**2).reshape(size, size)
+        own = np.flatnonzero(place != ABSENT)
+        entries = n * size**2 + own[:, None] * size + own[None, :]
+        sources[n][np.ix_(place[own], place[own])] = entries
     # Where several siblings contribute, the first ones come first.
     sources = -np.sort(-sources, axis=0)
     parts = (np.s_[:e, :e], np.s_[:e, e:], np.s_[e:, e:])
@@ -173,7 +176,8 @@ def _gather_loads(union: Union, vectors: Array) -> tuple[Array, Array]:
     total = union.eliminated + union.kept
     sources = np.full((siblings, total), ABSENT)
     for n, place in enumerate(union.place):
-        sources[n][place] = n * size + np.arange(size)
+        own = np.flatnonzero(place != ABSENT)
+        sources[n][place[own]] = n * size + own
     sources = -np.sort(-sources, axis=0)
     flat = vectors.reshape(-1, siblings * size, vectors.shape[-1])
     out = sum(_gather(flat, source) for source in sources if (source != ABSENT).any())
@@ -182,40 +186,56 @@ def _gather_loads(union: Union, vectors: Array) -> tuple[Array, Array]:
 
 def _spread(union: Union, vectors: Array) -> Array:
     """Values on the unknowns of a union to values on those of its siblings."""
-    siblings, size = union.place.shape
-    return vectors[:, union.place].reshape(-1, size, vectors.shape[-1])
+    values = _gather(vectors, union.place.ravel())
+    return values.reshape(-1, union.place.shape[1], vectors.shape[-1])
 
 
 def _inverse(matrix: Blocks) -> Blocks:
     """Inverses of symmetric matrices by block Gauss-Jordan elimination without pivoting.
 
-    Its steps are batched matrix products, where a factorisation of each small matrix would be
-    dominated by overhead.
+    Its steps are batched products, where a library factorisation of each of the many small matrices
+    would be all overhead.
     """
     size = matrix.shape[-1]
-    width = 1 if size <= 8 else 8 if size <= 64 else 32
+    if size <= 16:
+        return jnp.moveaxis(_inverse_of_small(jnp.moveaxis(matrix, 0, -1)), -1, 0)
+    width = 8 if size <= 64 else 16 if size <= 128 else 32
     steps = -(-size // width)
     padding = steps * width - size
-    eye = jnp.eye(width, dtype=matrix.dtype)[None]
     a = jnp.pad(matrix, ((0, 0), (0, padding), (0, padding)))
     if padding:
-        unit = (np.arange(steps * width) >= size).astype(matrix.dtype)
-        a += jnp.diag(jnp.asarray(unit))[None]
+        a += jnp.diag(jnp.asarray(np.arange(steps * width) >= size, matrix.dtype))[None]
+    minus = -jnp.eye(width, dtype=matrix.dtype)[None]
 
     def step(n, a):
         k = n * width
         row = jax.lax.dynamic_slice_in_dim(a, k, width, axis=1)
         column = jax.lax.dynamic_slice_in_dim(a, k, width, axis=2)
-        pivot = jax.lax.dynamic_slice_in_dim(row, k, width, axis=2)
-        pivot = 1 / pivot if width == 1 else _inverse(pivot)
+        pivot = _inverse(jax.lax.dynamic_slice_in_dim(row, k, width, axis=2))
         row = jax.lax.dynamic_update_slice_in_dim(pivot @ row, pivot, k, axis=2)
-        minus = jnp.broadcast_to(-eye, pivot.shape)
-        column = jax.lax.dynamic_update_slice_in_dim(column, minus, k, axis=1)
+        unit = jnp.broadcast_to(minus, pivot.shape)
+        column = jax.lax.dynamic_update_slice_in_dim(column, unit, k, axis=1)
         a = jax.lax.dynamic_update_slice_in_dim(a, jnp.zeros_like(row), k, axis=1)
         a = jax.lax.dynamic_update_slice_in_dim(a, jnp.zeros_like(column), k, axis=2)
         return a - column @ row
 
     return jax.lax.fori_loop(0, steps, step, a)[:, :size, :size]
+
+
+def _inverse_of_small(a: Inexact[Array, "row column block"]) -> Inexact[Array, "row column block"]:
+    """Gauss-Jordan elimination with the batch as the last axis: vectorised over the blocks."""
+    unit = jnp.eye(len(a), dtype=a.dtype)
+
+    def step(k, a):
+        here = unit[k]
+        row, column = a[k], a[:, k]
+        scale = 1 / row[k]
+        row = row * scale[None] * (1 - here)[:, None] + here[:, None] * scale[None]
+        column = column * (1 - here)[:, None] - here[:, None]
+        others = (1 - here)[:, None, None] * (1 - here)[None, :, None]
+        return others * a - column[:, None] * row[None]
+
+    return jax.lax.fori_loop(0, len(a), step, a)
 
 
 def _to_pairs(field: Array) -> Array:

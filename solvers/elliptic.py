@@ -136,8 +136,8 @@ def _norm_bound(operator: Operator) -> Float[Array, ""]:
     return jnp.max(operator.coefficient) * 4 * (hx / hy + hy / hx)
 
 
-def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> Array:
-    """``[leaf, leaf_node, leaf_node]``: assembled leaves, with unit rows where no unknown is."""
+def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> tuple[Array, ...]:
+    """The blocks A_ee, A_ek, A_kk ``[leaf, node, node]`` of the leaves: e inner, k perimeter."""
     hx, hy = operator.spacing
     cells = q1.cell_means(operator.coefficient)
     dtype = cells.dtype
@@ -155,28 +155,28 @@ def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> Array:
             (jnp.asarray(hx / hy), (mass[0], stiffness[1])),
         )
     )
-    nodes = len(grid.leaf_nodes)
-    leaves = (cells @ elements.reshape(-1, nodes**2)).reshape(-1, nodes, nodes)
     if operator.shift is not None:
         weight = operator.shift * jnp.asarray(hx * hy).astype(operator.shift.dtype)
         lines = [
             jnp.asarray(np.einsum("ns,sik->nik", axis.cells != ABSENT, matrices), weight.dtype)
             for axis, matrices in zip(grid.axes, mass, strict=True)
         ]
-        masses = lines[0][grid.strips[:, 0]] * lines[1][grid.strips[:, 1]]
-        leaves = leaves.astype(weight.dtype) - weight * masses
-    active = jnp.asarray(_active(grid, 0) & _active(grid, 1), leaves.dtype)
-    unit = (1 - active)[:, :, None] * jnp.eye(nodes, dtype=leaves.dtype)[None]
-    return leaves * active[:, :, None] * active[:, None, :] + unit
-
-
-def _active(grid: dissection.Dissection, axis: int) -> np.ndarray:
-    """Whether, as far as an axis tells, the nodes ``[leaf, leaf_node]`` carry unknowns."""
-    nodes = grid.leaf_table(axis)
-    active = nodes != ABSENT
-    if grid.ring is None:
-        active &= (nodes != 0) & (nodes != grid.shape[axis] - 1)
-    return active
+    dummies = (grid.leaf_table(0) == ABSENT) | (grid.leaf_table(1) == ABSENT)
+    e = grid.inner
+    blocks = []
+    for rows, columns in (np.s_[:e, :e], np.s_[:e, e:], np.s_[e:, e:]):
+        part = elements[:, :, rows, columns]
+        block = cells @ part.reshape(cells.shape[1], -1)
+        block = block.reshape(len(x), *part.shape[2:])
+        if operator.shift is not None:
+            line_x, line_y = (line[:, rows, columns] for line in lines)
+            masses = line_x[grid.strips[:, 0]] * line_y[grid.strips[:, 1]]
+            block = block.astype(weight.dtype) - weight * masses
+        if rows == columns and dummies.any():
+            unit = jnp.asarray(dummies[:, rows], block.dtype)
+            block += unit[:, :, None] * jnp.eye(unit.shape[1], dtype=block.dtype)[None]
+        blocks.append(block)
+    return tuple(blocks)
 
 
 def _slot_matrices(grid: dissection.Dissection, axis: int, element: np.ndarray) -> np.ndarray:
