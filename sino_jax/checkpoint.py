@@ -86,6 +86,8 @@ class Store:
           meta: JSON-like values to keep with it.
           error: what the best checkpoint has least of, if it was evaluated.
         """
+        if error is None or not math.isfinite(error):
+            error = math.inf
         items = _to_items(state)
         meta = {**meta, "digests": {name: digest(item) for name, item in items.items()}}
         arguments = {name: ocp.args.StandardSave(item) for name, item in items.items()}
@@ -94,7 +96,7 @@ class Store:
             lambda: self._manager.save(
                 step,
                 args=ocp.args.Composite(meta=ocp.args.JsonSave(meta), **arguments),
-                metrics={"error": math.inf if error is None else error},
+                metrics={"error": error},
                 force=True,
             )
         )
