@@ -67,8 +67,13 @@ class Store:
     def __enter__(self) -> "Store":
         return self
 
-    def __exit__(self, *exception) -> None:
-        self._manager.close()
+    def __exit__(self, kind, *exception) -> None:
+        try:
+            self._guarded(self._manager.close)
+        except CheckpointError:
+            # A write that failed must not hide the error that the block is left with.
+            if kind is None:
+                raise
 
     def steps(self) -> list[int]:
         """Steps of the finished checkpoints, in increasing order."""

@@ -81,7 +81,8 @@ def complete(config: ConfigLike) -> FrozenConfigDict:
         )
     _check_choice("on_nonfinite", full.on_nonfinite, ("stop", "halve_rate"))
     _check_choice("distributed.mode", full.distributed.mode, ("auto", "on", "off"))
-    for name in ("accumulate", "data.batch_size", "checkpoint.every", "checkpoint.keep"):
+    positive = ("accumulate", "data.batch_size", "checkpoint.every", "checkpoint.keep")
+    for name in (*positive, "logging.every"):
         value = _get(full, name)
         if value < 1:
             raise ValueError(f"config.{name} must be at least 1, got {value}")
