@@ -8,12 +8,10 @@ extent of the whole, gives a solution for ν/λ: Re becomes λ Re.
 """
 
 import functools
-from collections.abc import Sequence
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from solvers import fourier, random_fields, time_stepping
@@ -22,7 +20,7 @@ from solvers import fourier, random_fields, time_stepping
 def solve(
     u0: Float[Array, "x"],
     nu: float | Float[Array, ""],
-    times: Sequence[float] | np.ndarray,
+    times: time_stepping.Times,
     *,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
@@ -30,8 +28,7 @@ def solve(
     """The solution at `times`, in the precision of `u0`.
 
     Args:
-      u0: initial values at x_j = j / n, of which modes above the 2/3 cut-off (`solvers.fourier`) are
-        dropped.
+      u0: initial values at x_j = j / n. Modes above the cut-off of `solvers.fourier` are dropped.
       nu: viscosity.
       times: increasing, the first at least 0 (0 returns `u0` as row 0). They must be concrete:
         close over them under `jit`.
@@ -41,7 +38,7 @@ def solve(
     Raises:
       ValueError: times that do not increase or cannot be reached under the CFL bound, u0 with NaN
         or fewer than 4 points, ν that is not positive.
-      BlowUpError: with the time at which the solution stopped being finite.
+      BlowUpError: with the time at which the solution blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
     """
@@ -55,7 +52,7 @@ def solve(
 def simulate(
     u0: Float[Array, "x"],
     nu: float | Float[Array, ""],
-    times: Sequence[float] | np.ndarray,
+    times: time_stepping.Times,
     *,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
@@ -73,7 +70,7 @@ def _simulate(u0, nu, *, times, order, cfl):
 
     def nonlinear_fn(u_hat):
         u = fourier.to_grid(u_hat, u0.shape)
-        return -0.5j * k * fourier.to_modes(u**2)
+        return fourier.differentiate(-k / 2, fourier.to_modes(u**2))
 
     def rate_fn(u_hat):
         fastest = jnp.max(jnp.abs(fourier.to_grid(u_hat, u0.shape)))

@@ -12,7 +12,9 @@ Sample i depends on the seed, the data set and i alone. Samples are solved in bl
 composition does not depend on the number of processes, so that the files are the same to the byte.
 """
 
+import functools
 import importlib.metadata
+import json
 import pathlib
 import platform
 import sys
@@ -28,31 +30,26 @@ from ml_collections import ConfigDict, config_flags
 
 from solvers import fill, parts, recipes, storage
 
+SPLITS = ("train", "test")
 PACKAGES = ("sino-jax", "jax", "jaxlib", "numpy")
 
 
 def data_sets(config: ConfigDict) -> dict[str, dict[str, Any]]:
     """The settings of every data set of a config, by name: ``{"train-4": {...}, ...}``."""
     shared = config.to_dict()
-    points = dict(shared.pop("points"))
-    result = {}
-    lists = [(split, shared.pop(f"{split}_scales")) for split in ("train", "test")]
-    counts = {split: shared.pop(f"{split}_samples") for split in ("train", "test")}
     del shared["name"]
-    for split, scales in lists:
-        for scale in scales:
-            if scale not in points:
-                raise ValueError(
-                    f"{split}_scales must be among the scales with a grid, {sorted(points)}, "
-                    f"got {scale}"
-                )
-            result[f"{split}-{scale}"] = {
-                **shared,
-                "split": split,
-                "scale": scale,
-                "samples": counts[split],
-                "points": points[scale],
-            }
+    points, block_points = dict(shared.pop("points")), shared.pop("block_points")
+    scales = {split: shared.pop(f"{split}_scales") for split in SPLITS}
+    samples = {split: shared.pop(f"{split}_samples") for split in SPLITS}
+    if unknown := sorted({*scales["train"], *scales["test"]} - set(points)):
+        raise ValueError(f"scales must be among those with a grid, {sorted(points)}, got {unknown}")
+    result = {}
+    for split in SPLITS:
+        for scale in scales[split]:
+            settings = {**shared, "split": split, "scale": scale, "points": points[scale]}
+            # The same for both splits, which then share a compiled program.
+            block = max(1, min(block_points // recipes.get(settings).work, *samples.values()))
+            result[f"{split}-{scale}"] = {**settings, "samples": samples[split], "block": block}
     return result
 
 
@@ -94,47 +91,52 @@ def generate(
             **{name: importlib.metadata.version(name) for name in PACKAGES},
         },
     )
-    block = max(1, min(settings["samples"], settings["block_points"] // recipe.work))
     return fill.fill(
-        parts.Parts(directory, description, block),
-        block_solver(recipe.sample, settings, block),
+        parts.Parts(directory, description, settings["block"]),
+        block_solver(settings),
         settings["limits"],
         shard=shard,
         title=f"{settings['equation']} {settings['split']}-{settings['scale']}",
     )
 
 
-def block_solver(
-    sample: Callable[[jax.Array], recipes.Sampled], settings: Mapping[str, Any], block: int
-) -> Callable[[Sequence[int]], fill.Solved]:
-    """The function from sample numbers to solved samples, `block` of them at a time."""
-    # Equation, split and scale select independent streams of keys under one seed.
-    stream = zlib.crc32("{equation} {split} {scale:g}".format(**settings).encode())
+def stream(settings: Mapping[str, Any]) -> int:
+    """Equation, split and scale select independent streams of random keys under one seed."""
+    return zlib.crc32("{equation} {split} {scale:g}".format(**settings).encode())
 
-    @jax.jit
-    def run(numbers: jax.Array) -> recipes.Sampled:
-        root = jax.random.fold_in(jax.random.key(settings["seed"]), stream)
-        return jax.vmap(lambda i: sample(jax.random.fold_in(root, i)))(numbers)
 
+def block_solver(settings: Mapping[str, Any]) -> Callable[[Sequence[int]], fill.Solved]:
+    """The function from sample numbers to solved samples, a block at a time."""
+    run = _program(json.dumps({k: v for k, v in settings.items() if k not in _NOT_COMPILED}))
     real = np.dtype(settings["dtype"])
-
-    def stored(values: jax.Array) -> np.ndarray:
-        return np.asarray(
-            values, np.result_type(real, np.complex64) if np.iscomplexobj(values) else real
-        )
+    complex_ = np.result_type(real, np.complex64)
 
     def solve(ids: Sequence[int]) -> fill.Solved:
         # A last, smaller block is solved at full size: one compiled program, and a sample does not
         # change when more are asked for.
-        numbers = np.arange(ids[0], ids[0] + block, dtype=np.uint32)
+        numbers = np.arange(ids[0], ids[0] + settings["block"], dtype=np.uint32)
         with jax.enable_x64(True):
-            fields, measures = jax.device_get(run(numbers))
+            root = jax.random.fold_in(jax.random.key(settings["seed"]), stream(settings))
+            fields, measures = jax.device_get(run(root, numbers))
         return fill.Solved(
-            {name: stored(values[: len(ids)]) for name, values in fields.items()},
-            {name: np.asarray(values[: len(ids)]) for name, values in measures.items()},
+            {
+                name: values[: len(ids)].astype(complex_ if np.iscomplexobj(values) else real)
+                for name, values in fields.items()
+            },
+            {name: values[: len(ids)] for name, values in measures.items()},
         )
 
     return solve
+
+
+_NOT_COMPILED = ("split", "samples", "seed", "dtype", "limits")
+
+
+@functools.lru_cache(maxsize=16)
+def _program(settings: str) -> Callable[[jax.Array, jax.Array], recipes.Sampled]:
+    """The compiled solver of a block, from the settings (as JSON) that it depends on."""
+    sample = recipes.get(json.loads(settings)).sample
+    return jax.jit(jax.vmap(lambda root, i: sample(jax.random.fold_in(root, i)), (None, 0)))
 
 
 def generate_all(
@@ -184,21 +186,15 @@ def parse_shard(text: str) -> tuple[int, int]:
     return index, count
 
 
-_CONFIG = config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
-_OUT = flags.DEFINE_string("out", "data", "directory of all data sets")
-_ONLY = flags.DEFINE_list("only", [], "data sets to make, as train-4,test-8; all by default")
-_SHARD = flags.DEFINE_string("shard", "0/1", "i/n: this is process i of n")
-
-
 def main(argv: Sequence[str]) -> None:
     del argv
     logging.set_verbosity(logging.WARNING)
     try:
         generate_all(
-            _CONFIG.value,
-            pathlib.Path(_OUT.value),
-            only=_ONLY.value,
-            shard=parse_shard(_SHARD.value),
+            flags.FLAGS.config,
+            pathlib.Path(flags.FLAGS.out),
+            only=flags.FLAGS.only,
+            shard=parse_shard(flags.FLAGS.shard),
             log=lambda line: sys.stdout.write(f"{line}\n"),
         )
     except (storage.StorageError, fill.RefusedSamples, ValueError) as error:
@@ -206,5 +202,10 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    # Not at import: flags are global, and programs that import this module have their own.
+    config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
+    flags.DEFINE_string("out", "data", "directory of all data sets")
+    flags.DEFINE_list("only", [], "data sets to make, as train-4,test-8; all by default")
+    flags.DEFINE_string("shard", "0/1", "i/n: this is process i of n")
     flags.mark_flag_as_required("config")
     app.run(main)

@@ -15,12 +15,12 @@ divergence of u⊗u: four real Fourier transforms instead of the five of u·∇�
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from solvers import fourier, random_fields, time_stepping
@@ -29,7 +29,7 @@ from solvers import fourier, random_fields, time_stepping
 def solve(
     vorticity: Float[Array, "x y"],
     reynolds: float | Float[Array, ""],
-    times: Sequence[float] | np.ndarray,
+    times: time_stepping.Times,
     *,
     forcing: Float[Array, "x y"] | None = None,
     order: Literal[2, 4] = 4,
@@ -51,7 +51,7 @@ def solve(
       ValueError: times that do not increase or cannot be reached under the CFL bound, a vorticity
         with NaN, with a mean, or with fewer than 4 points on an axis, a forcing of another shape,
         reynolds that is not positive.
-      BlowUpError: with the time at which the vorticity stopped being finite.
+      BlowUpError: with the time at which the vorticity blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
     """
@@ -66,7 +66,7 @@ def solve(
 def simulate(
     vorticity: Float[Array, "x y"],
     reynolds: float | Float[Array, ""],
-    times: Sequence[float] | np.ndarray,
+    times: time_stepping.Times,
     *,
     forcing: Float[Array, "x y"] | None = None,
     order: Literal[2, 4] = 4,
@@ -90,9 +90,8 @@ def _simulate(vorticity, reynolds, forcing, *, times, order, cfl):
 
     def nonlinear_fn(w_hat):
         u, v = _velocity(w_hat, shape)
-        uv_hat = fourier.to_modes(u * v)
-        difference_hat = fourier.to_modes(v**2 - u**2)
-        advection_hat = (kx**2 - ky**2) * uv_hat + kx * ky * difference_hat
+        advection_hat = fourier.scale(kx**2 - ky**2, fourier.to_modes(u * v))
+        advection_hat += fourier.scale(kx * ky, fourier.to_modes(v**2 - u**2))
         return advection_hat if forcing_hat is None else advection_hat + forcing_hat
 
     def rate_fn(w_hat):
@@ -119,9 +118,9 @@ def velocity(vorticity: Float[Array, "x y"]) -> Float[Array, "x y 2"]:
 def _velocity(w_hat: Array, shape: Sequence[int]) -> tuple[Array, Array]:
     kx, ky = fourier.wave_numbers(shape, w_hat.real.dtype)
     # The mode k = 0 is zero; any non-zero divisor keeps it so.
-    stream_hat = w_hat / jnp.maximum(kx**2 + ky**2, 1)
-    u = fourier.to_grid(1j * ky * stream_hat, shape)
-    v = fourier.to_grid(-1j * kx * stream_hat, shape)
+    laplacian = jnp.maximum(kx**2 + ky**2, 1)
+    u = fourier.to_grid(fourier.differentiate(ky / laplacian, w_hat), shape)
+    v = fourier.to_grid(fourier.differentiate(-kx / laplacian, w_hat), shape)
     return u, v
 
 
@@ -134,25 +133,23 @@ def kolmogorov_forcing(
 
 
 def sample_initial(
-    key: PRNGKeyArray,
-    shape: Sequence[int],
-    *,
-    peak: float = 4.0,
-    modes: int = 20,
-    dtype: jax.typing.DTypeLike = float,
-) -> Float[Array, "x y"]:
-    """A random vorticity of zero mean and expected mean square 1: covariance ∝ (-Δ + peak²)^(-5/2).
+    key: PRNGKeyArray, n: int, *, peak: float = 4.0, dtype: jax.typing.DTypeLike = float
+) -> Float[Array, "n n"]:
+    """A random vorticity of mean zero and expected mean square 1, smooth: no turbulence yet.
 
-    One key gives one function for every `shape`. It is no turbulence yet: let it develop for some
-    units of time before using it as data.
+    The modes have variance ∝ |k|² exp(-2 |k|² / peak²), so that most of the enstrophy is at wave
+    numbers near `peak`. Turbulence develops within some 5 to 10 units of time: drop those. One key
+    gives one function for every `n`.
     """
 
     def spectrum(frequencies):
         k2 = jnp.sum(frequencies**2, axis=-1)
-        variance = jnp.where(k2 > 0, (k2 + peak**2) ** -2.5, jnp.zeros_like(k2))
+        variance = k2 * jnp.exp(-2 * k2 / peak**2)
         return jnp.sqrt(variance / variance.sum())
 
-    return random_fields.sample(key, shape, spectrum, basis="fourier", modes=modes, dtype=dtype)
+    # Left out are modes that would have 1e-11 of the largest amplitude, or less.
+    modes = math.ceil(5 * peak)
+    return random_fields.sample(key, (n, n), spectrum, basis="fourier", modes=modes, dtype=dtype)
 
 
 def vorticity_window(frames: Float[Array, "*batch x y"]) -> Float[Array, "*batch half_x half_y"]:

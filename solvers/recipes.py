@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from solvers import burgers, fourier, navier_stokes
+from solvers import burgers, darcy, elliptic, fourier, helmholtz, navier_stokes, q1
 
 
 class Sampled(NamedTuple):
@@ -53,23 +53,74 @@ def get(settings: Mapping[str, Any]) -> Recipe:
     return RECIPES[settings["equation"]](settings)
 
 
+def _darcy(settings: Mapping[str, Any]) -> Recipe:
+    points, scale = settings["points"], float(settings["scale"])
+
+    def sample(key: PRNGKeyArray) -> Sampled:
+        instance = darcy.sample(key, points, scale)
+        return _elliptic_sample(instance, q1.Operator(instance.coefficient))
+
+    units = {
+        "scale": "a label: the coefficient has the length σ = 4 / scale",
+        "coefficient": "permeability, 2 or 12",
+        "solution": "pressure",
+    }
+    return Recipe(sample, _unit_square(points), None, units, points**2)
+
+
+def _helmholtz(settings: Mapping[str, Any]) -> Recipe:
+    points, wave_number = settings["points"], float(settings["scale"])
+
+    def sample(key: PRNGKeyArray) -> Sampled:
+        instance = helmholtz.sample(key, points, wave_number)
+        operator = q1.Operator(instance.coefficient, shift=instance.scale**2)
+        return _elliptic_sample(instance, operator)
+
+    units = {
+        "scale": "wave number k",
+        "coefficient": "squared wave speed",
+        "solution": "complex amplitude",
+    }
+    return Recipe(sample, _unit_square(points), None, units, points**2)
+
+
+def _unit_square(points: int) -> dict[str, Any]:
+    return {
+        "axes": ["x", "y"],
+        "shape": [points, points],
+        "centrings": ["node", "node"],
+        "extent": [1.0, 1.0],
+    }
+
+
+def _elliptic_sample(instance: elliptic.Instance, operator: q1.Operator) -> Sampled:
+    """Coefficient and solution; the boundary data is the trace of the solution."""
+    fields = {name: getattr(instance, name)[..., None] for name in ("coefficient", "solution")}
+    solution = instance.solution
+    measures = {
+        "residual": elliptic.residual(operator, solution, jnp.zeros_like(solution)),
+        "growth": jnp.abs(solution).max() / jnp.abs(instance.boundary).max(),
+    }
+    return Sampled(fields, measures)
+
+
 def _burgers(settings: Mapping[str, Any]) -> Recipe:
-    points, reynolds = settings["points"], float(settings["scale"])
+    points, thin, reynolds = settings["points"], settings["thin"], float(settings["scale"])
     times = np.linspace(0.0, settings["end_time"], settings["frames"])
 
     def sample(key: PRNGKeyArray) -> Sampled:
         initial = burgers.sample_initial(key, points)
         frames = burgers.simulate(initial, 1 / reynolds, times).frames
         again = burgers.simulate(frames[-2], 1 / reynolds, _halves(times[1]), cfl=0.5).frames
-        solution = burgers.window(frames)[..., None]
+        solution = burgers.window(frames)[:, ::thin, None]
         return Sampled({"solution": solution}, _evolution_measures(initial, frames, again))
 
-    seen = len(range(0, points // 2, 2))
+    seen = len(range(0, points // 2, 2 * thin))
     grid = {
         "axes": ["t", "x"],
         "shape": [len(times), seen],
         "centrings": ["node", "node"],
-        "extent": [settings["end_time"], 2 * (seen - 1) / points],
+        "extent": [settings["end_time"], 2 * thin * (seen - 1) / points],
     }
     units = {
         "scale": "Re = 1/ν",
@@ -153,11 +204,11 @@ def _evolution_measures(
     return {
         "residual": jnp.linalg.norm(again[-1] - last) / jnp.linalg.norm(last),
         "growth": jnp.abs(frames).max() / jnp.abs(initial).max(),
-        "tail": jax.lax.map(_tail, frames).max(),
+        "tail": jax.lax.map(tail, frames).max(),
     }
 
 
-def _tail(frame: Float[Array, "*grid"]) -> Float[Array, ""]:
+def tail(frame: Float[Array, "*grid"]) -> Float[Array, ""]:
     """Share of the mean square in modes whose wave number on some axis is in the top quarter."""
     modes = fourier.to_modes(frame)
     high = jnp.zeros(modes.shape, bool)
@@ -170,6 +221,8 @@ def _tail(frame: Float[Array, "*grid"]) -> Float[Array, ""]:
 
 
 RECIPES = {
+    "darcy": _darcy,
+    "helmholtz": _helmholtz,
     "burgers": _burgers,
     "navier_stokes": _navier_stokes,
     "navier_stokes_spacetime": _navier_stokes_spacetime,

@@ -17,7 +17,7 @@ from sino_jax import data
 from solvers import fill, storage
 from tests.stand_in_generator import LIMITS, make_parts, solve
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def start(directory, *options, **arguments):
