@@ -144,7 +144,7 @@ def trajectory(
     *,
     rate_fn: Callable[[State], Float[Array, ""]],
     observe_fn: Callable[[State], Float[Array, "*grid"]],
-    cfl: float,
+    cfl: float | Float[Array, ""],
 ) -> Trajectory:
     """Integrates from t = 0 and keeps what `observe_fn` sees at the requested times.
 
