@@ -229,7 +229,7 @@ def test_two_real_workers_killed_at_ten_random_moments(tmp_path, config):
             subprocess.Popen(command(tmp_path / "wild", only, shard, config=config), cwd=ROOT)
             for shard in shards
         ]
-        time.sleep(moments.uniform(10, 30))
+        time.sleep(moments.uniform(5, 20))
         for process in running:
             process.kill()
             killed += process.wait() == -9
