@@ -20,7 +20,8 @@ from jaxtyping import Array, Inexact
 
 from solvers.dissection import ABSENT, Dissection, Union
 
-Blocks = Inexact[Array, "block row column"]
+# [block, row, column]
+Blocks = Inexact[Array, "_ _ _"]
 
 
 class Level(NamedTuple):

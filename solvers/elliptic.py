@@ -1,12 +1,12 @@
 """Solver for -∇·(a∇u) - κ u = f on a rectangle with Dirichlet or Robin conditions.
 
 The discretisation is `solvers.q1`. Systems are solved directly, by `solvers.elimination` along a
-`solvers.dissection`, or, where that is faster, by `solvers.multigrid`. The matrix is symmetric, also
-when it is complex, so that one factorisation serves the transposed system, too. Gradients use that:
-they cost one more solve, not a differentiated elimination.
+`solvers.dissection`, or, where that is faster, by `solvers.multigrid`. The matrix is symmetric,
+also when it is complex, so that one factorisation serves the transposed system, too. Gradients use
+that: they cost one more solve, not a differentiated elimination.
 
-Everything acts on one problem. For a batch use `jax.vmap`, or on CPUs `jax.lax.map`, which is faster
-on large grids because one problem at a time fits into the cache.
+Everything acts on one problem. For a batch use `jax.vmap`, or on CPUs `jax.lax.map`, which is
+faster on large grids because one problem at a time fits into the cache.
 """
 
 from typing import NamedTuple
