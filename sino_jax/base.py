@@ -1,0 +1,157 @@
+"""Base solutions: fields that take given Dirichlet data exactly and cost next to nothing.
+
+    coons      transfinite interpolation: smooth, knows no equation
+    harmonic   the Q1 finite element solution of -Δu = 0
+    helmholtz  the Q1 finite element solution of -a Δu - k² u = 0 for a constant a
+
+On an n0 × n1 node-centred grid over a rectangle the bilinear (Q1) stiffness and consistent mass
+matrices are tensor products of three-point stencils, so that sine transforms invert them exactly:
+for a constant coefficient the last two are the finite element solution itself, not an
+approximation of it. All three are linear in the boundary data, differentiable in everything, act
+on one sample ``[x, y, channel]``, real or complex, and read only the outer ring of `boundary`.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Inexact
+
+from sino_jax.sine_transform import angles, sine_transform
+from sino_jax.types import Sample
+
+RealScalar = float | Float[Array, ""]
+
+
+def coons(boundary: Sample) -> Sample:
+    """Transfinite (bilinearly blended Coons) interpolation of the boundary values.
+
+    The sum of the linear interpolations between opposite sides, less the bilinear interpolation
+    of the corners; exact for fields that are a sum of f(x) (c + d y) and (a + b x) f(y).
+    """
+    _check_boundary(boundary)
+    between_first = _interpolate_between_sides(boundary, axis=0)
+    between_second = _interpolate_between_sides(boundary, axis=1)
+    corners = _interpolate_between_sides(between_second, axis=0)
+    return between_first + between_second - corners
+
+
+def harmonic(boundary: Sample, *, extent: Sequence[float] = (1.0, 1.0)) -> Sample:
+    """Discrete harmonic extension: -Δu = 0 with u = g, in bilinear finite elements.
+
+    Args:
+      boundary: field whose outer ring holds g.
+      extent: side lengths of the rectangle (only their ratio matters).
+    """
+    return _solve_by_sine_transforms(boundary, jnp.zeros((), boundary.real.dtype), extent)
+
+
+def helmholtz(
+    boundary: Sample,
+    k: RealScalar,
+    coefficient: RealScalar,
+    *,
+    shift: float = 0.0,
+    extent: Sequence[float] = (1.0, 1.0),
+) -> Sample:
+    """-a Δu - k² (1 + i shift) u = 0 with u = g, for a constant a, in bilinear finite elements.
+
+    Args:
+      boundary: field whose outer ring holds g.
+      k: wave number.
+      coefficient: the constant a > 0, such as the mean of a variable one.
+      shift: relative absorption. Without it the solution has a pole wherever k² / a meets a
+        Dirichlet eigenvalue of the rectangle; a shift bounds every sine coefficient by
+        1 / (k² shift) and makes the result complex. 0 gives the exact, unbounded solution.
+      extent: side lengths of the rectangle.
+    """
+    if shift < 0:
+        raise ValueError(f"shift must not be negative, got {shift}")
+    reaction = jnp.asarray(k**2 / coefficient, boundary.real.dtype)
+    if shift:
+        reaction = jax.lax.complex(reaction, shift * reaction)
+    return _solve_by_sine_transforms(boundary, reaction, extent)
+
+
+def square_cells(shape: Sequence[int]) -> tuple[float, ...]:
+    """Extent of a node-centred grid of `shape` with square cells and unit area.
+
+    This is the extent of a sub-domain that was rescaled by λ, the geometric mean of its side
+    ratios, out of a domain with square cells and unit area (see `sino_jax.grid.rescaled_extent`).
+    """
+    sides = [points - 1 for points in shape]
+    return tuple(float(side / np.prod(sides) ** (1 / len(sides))) for side in sides)
+
+
+def _solve_by_sine_transforms(
+    boundary: Sample, reaction: Inexact[Array, ""], extent: Sequence[float]
+) -> Sample:
+    """Solves -Δu - reaction u = 0, u = g: Coons interpolation and a correction that vanishes on
+    the boundary. The smooth start keeps the right-hand side, and with it round-off, small."""
+    _check_boundary(boundary)
+    if len(extent) != 2 or min(extent) <= 0:
+        raise ValueError(f"extent must be two positive side lengths, got {tuple(extent)}")
+    steps = [length / (n - 1) for length, n in zip(extent, boundary.shape[:2], strict=True)]
+    dtype = np.result_type(boundary.dtype, reaction.dtype)
+    start, reaction = coons(boundary).astype(dtype), reaction.astype(dtype)
+    residual = _apply_q1(start, reaction, steps)
+    eigenvalues = _q1_eigenvalues(boundary.shape[:2], reaction, steps)
+    inside = _sine_transforms(_sine_transforms(residual) / -eigenvalues[..., None])
+    return start + jnp.pad(inside, ((1, 1), (1, 1), (0, 0)))
+
+
+def _apply_q1(field: Sample, reaction: Inexact[Array, ""], steps: Sequence[float]) -> Array:
+    """D₀M₁u + M₀D₁u - reaction M₀M₁u at the inner nodes: the Q1 operator over the cell area."""
+
+    def stiffness(values: Array, axis: int) -> Array:
+        return _three_point(values, axis, -1, 2) / steps[axis] ** 2
+
+    def mass(values: Array, axis: int) -> Array:
+        return _three_point(values, axis, 1, 4) / 6
+
+    mass_second = mass(field, 1)
+    return stiffness(mass_second, 0) + mass(stiffness(field, 1) - reaction * mass_second, 0)
+
+
+def _q1_eigenvalues(
+    shape: Sequence[int], reaction: Inexact[Array, ""], steps: Sequence[float]
+) -> Inexact[Array, "x y"]:
+    """Eigenvalues of `_apply_q1` on fields that vanish on the boundary."""
+    theta = [angles(points - 2) for points in shape]
+    stiffness = [4 * np.sin(t / 2) ** 2 / step**2 for t, step in zip(theta, steps, strict=True)]
+    mass = [(2 + np.cos(t)) / 3 for t in theta]
+    laplacian = np.outer(stiffness[0], mass[1]) + np.outer(mass[0], stiffness[1])
+    identity = np.outer(*mass)
+    return jnp.asarray(laplacian, reaction.dtype) - reaction * jnp.asarray(identity, reaction.dtype)
+
+
+def _three_point(values: Sample, axis: int, neighbour: int, centre: int) -> Array:
+    """The symmetric stencil (neighbour, centre, neighbour) at the inner nodes of an axis."""
+    v = jnp.moveaxis(values, axis, 0)
+    return jnp.moveaxis(neighbour * (v[:-2] + v[2:]) + centre * v[1:-1], 0, axis)
+
+
+def _sine_transforms(values: Sample) -> Sample:
+    """Sine transform along both axes; the real and imaginary parts of complex values each."""
+    if jnp.iscomplexobj(values):
+        return jax.lax.complex(_sine_transforms(values.real), _sine_transforms(values.imag))
+    return sine_transform(sine_transform(values, 0), 1)
+
+
+def _interpolate_between_sides(field: Sample, axis: int) -> Sample:
+    """Linear interpolation along `axis` between the first and the last slice."""
+    points = field.shape[axis]
+    shape = [points if i == axis else 1 for i in range(field.ndim)]
+    weight = jnp.linspace(0, 1, points, dtype=field.real.dtype)
+    weight = weight.reshape(shape).astype(field.dtype)
+    low, high = (jnp.take(field, jnp.array([end]), axis=axis) for end in (0, points - 1))
+    return (1 - weight) * low + weight * high
+
+
+def _check_boundary(boundary: Sample) -> None:
+    if boundary.ndim != 3 or min(boundary.shape[:2]) < 3:
+        raise ValueError(
+            "boundary must be one sample [x, y, channel] with at least 3 points on each axis, "
+            f"got shape {boundary.shape}"
+        )
