@@ -122,13 +122,13 @@ def coordinates(
     """Coordinates of every grid point, `ij` indexing: ``coordinates(...)[i, j] == (x_i, y_j)``."""
     extent = (1.0,) * len(shape) if extent is None else extent
     steps = spacing(extent, shape, centrings)
-    axes = [step * jnp.arange(n) for step, n in zip(steps, shape, strict=True)]
+    axes = [step * jnp.arange(n, dtype=float) for step, n in zip(steps, shape, strict=True)]
     return jnp.stack(jnp.meshgrid(*axes, indexing="ij"), axis=-1)
 
 
 def crop(
-    field: Shaped[Array, "*shape"], start: Int[Array, "axis"], size: Sequence[int]
-) -> Shaped[Array, "*shape"]:
+    field: Shaped[Array, "..."], start: Int[Array, "axis"], size: Sequence[int]
+) -> Shaped[Array, "..."]:
     """The part of one sample ``[*grid, ...]`` that starts at index `start` and has `size` points.
 
     Args:

@@ -8,7 +8,6 @@ with k̂ = λk and f̂ = λ²f. For Darcy the scale is only a label of the coeff
 (the number of correlation lengths a side, up to a factor), which shrinks with the domain alike.
 """
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
 from sino_jax import boundary
@@ -22,7 +21,7 @@ def darcy_residual(
     scale: float | Float[Array, ""] | None = None,
     *,
     extent: tuple[float, float] = (1.0, 1.0),
-) -> Inexact[Array, "inner_x inner_y channel"]:
+) -> Inexact[Array, "inner_x inner_y _"]:
     """-∇·(a ∇u) at the inner nodes, from fluxes between nodes. Does not depend on `scale`."""
     del scale
     nx, ny = solution.shape[:2]
@@ -44,12 +43,12 @@ def helmholtz_residual(
     *,
     extent: tuple[float, float] = (1.0, 1.0),
     forcing: Sample | None = None,
-) -> Inexact[Array, "inner_x inner_y channel"]:
+) -> Inexact[Array, "inner_x inner_y _"]:
     """-∇·(a ∇u) - k² u - f at the inner nodes, with k = `scale`."""
-    solution = solution.astype(jnp.result_type(solution, jnp.complex64))
-    diffusion = darcy_residual(coefficient.astype(solution.dtype), solution, extent=extent)
+    solution, coefficient = boundary.as_complex(solution), boundary.as_complex(coefficient)
+    diffusion = darcy_residual(coefficient, solution, extent=extent)
     residual = diffusion - scale**2 * solution[1:-1, 1:-1]
-    return residual if forcing is None else residual - forcing[1:-1, 1:-1]
+    return residual if forcing is None else residual - boundary.as_complex(forcing)[1:-1, 1:-1]
 
 
 NODES = (Axis("x", "node"), Axis("y", "node"))
