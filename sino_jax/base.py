@@ -31,10 +31,11 @@ def coons(boundary: Sample) -> Sample:
     of the corners; exact for fields that are a sum of f(x) (c + d y) and (a + b x) f(y).
     """
     _check_boundary(boundary)
-    between_first = _interpolate_between_sides(boundary, axis=0)
-    between_second = _interpolate_between_sides(boundary, axis=1)
-    corners = _interpolate_between_sides(between_second, axis=0)
-    return between_first + between_second - corners
+    first, second, _ = boundary.shape
+    along_first = _between_sides(_sides(boundary, 0), 0, first)
+    along_second = _between_sides(_sides(boundary, 1), 1, second)
+    corners = _between_sides(_sides(along_second, 0), 0, first)
+    return along_first + along_second - corners
 
 
 def harmonic(boundary: Sample, *, extent: Sequence[float] = (1.0, 1.0)) -> Sample:
@@ -94,30 +95,34 @@ def _solve_by_sine_transforms(
         raise ValueError(f"extent must be two positive side lengths, got {tuple(extent)}")
     steps = [length / (n - 1) for length, n in zip(extent, boundary.shape[:2], strict=True)]
     dtype = np.result_type(boundary.dtype, reaction.dtype)
-    start, reaction = coons(boundary).astype(dtype), reaction.astype(dtype)
-    residual = _apply_q1(start, reaction, steps)
+    boundary, reaction = boundary.astype(dtype), reaction.astype(dtype)
+    start = coons(boundary)
+    mass = _mass(_mass(start, 0), 1)
+    residual = _negative_laplacian_of_coons(boundary, steps) - reaction * mass
     eigenvalues = _q1_eigenvalues(boundary.shape[:2], reaction, steps)
     inside = _sine_transforms(_sine_transforms(residual) / -eigenvalues[..., None])
     return start + jnp.pad(inside, ((1, 1), (1, 1), (0, 0)))
 
 
-def _apply_q1(field: Sample, reaction: Inexact[Array, ""], steps: Sequence[float]) -> Array:
-    """D₀M₁u + M₀D₁u - reaction M₀M₁u at the inner nodes: the Q1 operator over the cell area."""
+def _negative_laplacian_of_coons(boundary: Sample, steps: Sequence[float]) -> Array:
+    """The Q1 stiffness over the cell area, applied to `coons(boundary)`, at the inner nodes.
 
-    def stiffness(values: Array, axis: int) -> Array:
-        return _three_point(values, axis, -1, 2) / steps[axis] ** 2
-
-    def mass(values: Array, axis: int) -> Array:
-        return _three_point(values, axis, 1, 4) / 6
-
-    mass_second = mass(field, 1)
-    return stiffness(mass_second, 0) + mass(stiffness(field, 1) - reaction * mass_second, 0)
+    The second difference along an axis sees only the interpolation across it, which is linear in
+    the other axis and so unchanged by the mass stencil there. Neighbours on the sides are
+    subtracted first: sums, or the interpolated field, would lose digits to rounding.
+    """
+    total = 0
+    for axis, across in ((0, 1), (1, 0)):
+        curvature = -jnp.diff(_sides(boundary, across), n=2, axis=axis) / steps[axis] ** 2
+        interpolated = _between_sides(curvature, across, boundary.shape[across])
+        total += jax.lax.slice_in_dim(interpolated, 1, -1, axis=across)
+    return total
 
 
 def _q1_eigenvalues(
     shape: Sequence[int], reaction: Inexact[Array, ""], steps: Sequence[float]
 ) -> Inexact[Array, "x y"]:
-    """Eigenvalues of `_apply_q1` on fields that vanish on the boundary."""
+    """Eigenvalues of the Q1 operator over the cell area on fields that vanish on the boundary."""
     theta = [angles(points - 2) for points in shape]
     stiffness = [4 * np.sin(t / 2) ** 2 / step**2 for t, step in zip(theta, steps, strict=True)]
     mass = [(2 + np.cos(t)) / 3 for t in theta]
@@ -126,10 +131,10 @@ def _q1_eigenvalues(
     return jnp.asarray(laplacian, reaction.dtype) - reaction * jnp.asarray(identity, reaction.dtype)
 
 
-def _three_point(values: Sample, axis: int, neighbour: int, centre: int) -> Array:
-    """The symmetric stencil (neighbour, centre, neighbour) at the inner nodes of an axis."""
+def _mass(values: Sample, axis: int) -> Array:
+    """The mass stencil (1, 4, 1) / 6 at the inner nodes of an axis."""
     v = jnp.moveaxis(values, axis, 0)
-    return jnp.moveaxis(neighbour * (v[:-2] + v[2:]) + centre * v[1:-1], 0, axis)
+    return jnp.moveaxis((v[:-2] + 4 * v[1:-1] + v[2:]) / 6, 0, axis)
 
 
 def _sine_transforms(values: Sample) -> Sample:
@@ -139,13 +144,16 @@ def _sine_transforms(values: Sample) -> Sample:
     return sine_transform(sine_transform(values, 0), 1)
 
 
-def _interpolate_between_sides(field: Sample, axis: int) -> Sample:
-    """Linear interpolation along `axis` between the first and the last slice."""
-    points = field.shape[axis]
-    shape = [points if i == axis else 1 for i in range(field.ndim)]
-    weight = jnp.linspace(0, 1, points, dtype=field.real.dtype)
-    weight = weight.reshape(shape).astype(field.dtype)
-    low, high = (jnp.take(field, jnp.array([end]), axis=axis) for end in (0, points - 1))
+def _sides(field: Sample, axis: int) -> Array:
+    """The first and the last slice along an axis."""
+    return jnp.take(field, jnp.array([0, field.shape[axis] - 1]), axis=axis)
+
+
+def _between_sides(sides: Sample, axis: int, points: int) -> Array:
+    """Linear interpolation along `axis` to `points` nodes between two slices."""
+    weight = jnp.linspace(0, 1, points, dtype=sides.real.dtype).astype(sides.dtype)
+    weight = weight.reshape([points if i == axis else 1 for i in range(sides.ndim)])
+    low, high = jnp.split(sides, 2, axis=axis)
     return (1 - weight) * low + weight * high
 
 
