@@ -1,0 +1,169 @@
+"""Flax layers over `spectral` and `embedding`: everything on grid-first fields.
+
+A grid-first field is ``[*grid, batch, channel]``: the order in which neither Fourier transforms nor
+pointwise maps have to transpose anything, see `spectral`.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sino_jax import embedding, spectral
+from sino_jax.grid import Centring
+from sino_jax.types import Scale
+
+Field = spectral.Field
+Spectrum = spectral.Spectrum
+NORMALISATIONS = ("none", "group")
+EMBEDDINGS = ("mlp", "powers")
+
+
+def padded_period(grid: Sequence[int], *, padding: float, centring: Centring) -> tuple[int, ...]:
+    """Points of the period of a domain that is padded by a fraction of its own length.
+
+    The domain of a node-centred axis is n - 1 spacings long, that of a cell-centred one n.
+    """
+    lengths = [n - 1 if centring == "node" else n for n in grid]
+    return tuple(
+        max(n, round((1 + padding) * length)) for n, length in zip(grid, lengths, strict=True)
+    )
+
+
+class Pointwise(nn.Module):
+    """An affine map of the channels, the same at every point."""
+
+    features: int
+    use_bias: bool = True
+
+    @nn.compact
+    def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
+        channels = field.shape[-1]
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), (channels, self.features))
+        # One product of flat matrices: contracting several axes in the gradient is much slower.
+        mapped = field.reshape(-1, channels) @ kernel.astype(field.dtype)
+        if self.use_bias:
+            bias = self.param("bias", nn.initializers.zeros, (self.features,))
+            mapped = mapped + bias.astype(field.dtype)[None]
+        return mapped.reshape(*field.shape[:-1], self.features)
+
+
+class ChannelMlp(nn.Module):
+    """Two affine maps of the channels with a GeLU between them."""
+
+    hidden: int
+    features: int
+
+    @nn.compact
+    def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
+        hidden = jax.nn.gelu(Pointwise(self.hidden, name="inner")(field))
+        return Pointwise(self.features, name="outer")(hidden)
+
+
+class Modulation(nn.Module):
+    """Multiplies Fourier coefficients by features h(k, ξ) of the scale and of the frequency.
+
+    The two flags are independent, and with neither the coefficients pass unchanged. In the form
+    "mlp" the factor is 1 + MLP(features of k, features of each |ξ| component), which can couple
+    scale and frequency; in the form "powers" it is the paper's k^{i/(C-1)} |ξ|^{i/(C-1)}, which has
+    no parameters.
+    """
+
+    scale_informed: bool
+    frequency_embedding: bool
+    form: Literal["mlp", "powers"] = "mlp"
+    log_scale: bool = False
+    n_features: int = 16
+
+    @nn.compact
+    def __call__(self, spectrum: Spectrum, scale: Scale) -> Spectrum:
+        if self.form not in EMBEDDINGS:
+            raise ValueError(f"scale_embedding must be one of {EMBEDDINGS}, got {self.form!r}")
+        if not (self.scale_informed or self.frequency_embedding):
+            return spectrum
+        scale = scale.astype(spectrum.dtype)
+        factor = self._mlp(spectrum, scale) if self.form == "mlp" else self._powers(spectrum, scale)
+        return spectrum * jnp.expand_dims(factor, -3)  # the same for real and imaginary part
+
+    def _mlp(self, spectrum: Spectrum, scale: Scale) -> Float[Array, "*modes batch channel"]:
+        *shape, _, _, channels = spectrum.shape
+        hidden = []  # neither term needs a bias, the features h_0 = 1 play its part
+        if self.scale_informed:
+            features = embedding.scale_features(scale, self.n_features, log=self.log_scale)
+            of_scale = Pointwise(channels, use_bias=False, name="scale")(features)
+            hidden.append(of_scale.reshape(*(1,) * len(shape), *of_scale.shape))
+        if self.frequency_embedding:
+            features = embedding.component_features(spectral.band(shape), self.n_features)
+            features = jnp.asarray(features, spectrum.dtype)
+            of_frequency = Pointwise(channels, use_bias=False, name="frequency")(features)
+            hidden.append(jnp.expand_dims(of_frequency, -2))
+        return 1 + Pointwise(channels, name="factor")(jax.nn.gelu(sum(hidden)))
+
+    def _powers(self, spectrum: Spectrum, scale: Scale) -> Float[Array, "*modes batch channel"]:
+        *shape, _, batch, channels = spectrum.shape
+        factor = jnp.ones((*(1,) * len(shape), batch, channels), spectrum.dtype)
+        if self.scale_informed:
+            of_scale = embedding.scale_features(scale, channels, log=self.log_scale)
+            factor = factor * of_scale.reshape(factor.shape)
+        if self.frequency_embedding:
+            features = embedding.magnitude_features(spectral.band(shape), channels)
+            factor = factor * jnp.expand_dims(jnp.asarray(features, spectrum.dtype), -2)
+        return factor
+
+
+class TensorKernel(nn.Module):
+    """Each mode's channels times that mode's own complex matrix; weights ``[*modes, in, 2, out]``.
+
+    A spectrum with fewer modes than `n_modes` uses the weights of its own frequencies.
+    """
+
+    features: int
+    n_modes: tuple[int, ...]
+
+    @nn.compact
+    def __call__(self, spectrum: Spectrum) -> Float[Array, "*modes 2 batch out"]:
+        channels = spectrum.shape[-1]
+        shape = (*spectral.band_shape(self.n_modes), channels, 2, self.features)
+        weights = self.param("weights", complex_normal(channels), shape)
+        return spectral.mix(spectrum, weights.astype(spectrum.dtype))
+
+
+class SharedKernel(nn.Module):
+    """All modes' channels times one complex matrix; weights ``[in, 2, out]``."""
+
+    features: int
+    use_bias: bool = False
+
+    @nn.compact
+    def __call__(self, spectrum: Spectrum) -> Float[Array, "*modes 2 batch out"]:
+        channels = spectrum.shape[-1]
+        shape = (channels, 2, self.features)
+        weights = self.param("weights", complex_normal(channels), shape).astype(spectrum.dtype)
+        if not self.use_bias:
+            return spectral.mix_shared(spectrum, weights)
+        bias = self.param("bias", nn.initializers.normal(0.01), (2, self.features))
+        return spectral.mix_shared(spectrum, weights, bias.astype(spectrum.dtype))
+
+
+class SpectralNorm(nn.Module):
+    """Group normalisation in Fourier space with a learned gain; see `spectral.group_norm`."""
+
+    kind: Literal["none", "group"] = "none"
+    groups: int = 1
+
+    @nn.compact
+    def __call__(self, spectrum: Spectrum) -> Spectrum:
+        if self.kind not in NORMALISATIONS:
+            raise ValueError(f"normalisation must be one of {NORMALISATIONS}, got {self.kind!r}")
+        if self.kind == "none":
+            return spectrum
+        gain = self.param("gain", nn.initializers.ones, spectrum.shape[-1:])
+        return spectral.group_norm(spectrum, gain.astype(spectrum.dtype), groups=self.groups)
+
+
+def complex_normal(channels: int):
+    """Normal (re, im) pairs such that a complex product with `channels` inputs keeps variance."""
+    return nn.initializers.normal((2 * channels) ** -0.5)

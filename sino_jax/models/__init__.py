@@ -1,0 +1,63 @@
+"""Neural operators. `build(config)` makes one from the vocabulary of a configuration.
+
+Every model is a Flax module used as ``model.init(key, inputs, scale)`` and
+``model.apply(variables, inputs, scale)``; inputs are ``[batch, *grid, channel]``, scale ``[batch]``.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import flax.linen as nn
+from ml_collections import ConfigDict
+
+from sino_jax.models.fno import FNO
+
+MODELS: dict[str, type[nn.Module]] = {"fno": FNO}
+BASES = ("none",)
+
+
+def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
+    """The model that a configuration names, with the configuration's other fields.
+
+    Args:
+      config: a mapping or ConfigDict with `name`, one of `MODELS`, and
+        fields of that model's class; `base` names a base solution that the model corrects.
+
+    Raises:
+      ValueError: an unknown model or field (the nearest valid one is suggested), a missing field.
+
+    Example:
+      >>> build(dict(name="fno", n_modes=(8, 8), hidden_channels=16, out_channels=1)).n_layers
+      4
+    """
+    fields = {key: _static(value) for key, value in config.items()}
+    name = fields.pop("name", None)
+    base = fields.pop("base", "none")
+    if name not in MODELS:
+        raise ValueError(f"unknown model name {name!r}{_suggestion(str(name), MODELS)}")
+    if base not in BASES:
+        raise ValueError(f"base must be one of {BASES}, got {base!r}")
+    model = MODELS[name]
+    valid = {field.name: field for field in dataclasses.fields(model) if field.init}
+    for flax_field in ("parent", "name"):
+        del valid[flax_field]
+    for key in fields:
+        if key not in valid:
+            raise ValueError(f"model {name!r} has no field {key!r}{_suggestion(key, valid)}")
+    required = {key for key, field in valid.items() if field.default is dataclasses.MISSING}
+    if missing := sorted(required - set(fields)):
+        raise ValueError(f"model {name!r} needs the fields {missing}")
+    return model(**fields)
+
+
+def _static(value: Any) -> Any:
+    """Lists as tuples: fields of a module are compile-time constants and have to be hashable."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _suggestion(word: str, valid: Mapping[str, Any]) -> str:
+    nearest = difflib.get_close_matches(word, valid, n=1, cutoff=0.5)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return f"{hint} (one of {', '.join(sorted(valid))})"
