@@ -1,9 +1,9 @@
 """Rotations by quarter turns and reflections of whole problems, as data augmentation.
 
-Fields are transformed, not model inputs, so that boundary traces follow the geometry by themselves.
-Under an orthogonal map Q of space a scalar is carried along, u'(x) = u(Q⁻¹x); a pseudo-scalar (the
-vorticity) also changes sign when Q reflects; a vector (the velocity, and Burgers' u) is turned, too:
-u'(x) = Q u(Q⁻¹x).
+Fields are transformed, not model inputs, so that boundary traces follow the geometry by
+themselves. Under an orthogonal map Q of space a scalar is carried along, u'(x) = u(Q⁻¹x); a
+pseudo-scalar (the vorticity) also changes sign when Q reflects; a vector (the velocity, and also
+Burgers' u) is turned, too: u'(x) = Q u(Q⁻¹x).
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sino_jax.equations import Equation
-from sino_jax.types import Instance, Key, Sample, Scale
+from sino_jax.types import Instance, Key, Scale
 
 Prior = Callable[[Key, tuple[int, ...], Array], tuple[Array | None, Array]]
 
@@ -51,7 +51,7 @@ def reflected(instance: Instance, *, equation: Equation, rate: float) -> Instanc
     shape = field.shape[1:-1]
     larger = superdomain_shape(equation, shape, rate)
 
-    def extend(values: Sample | None) -> Sample | None:
+    def extend(values: Array | None) -> Array | None:
         if values is None:
             return None
         widths = [(0, 0), *((0, m - n) for m, n in zip(larger, shape, strict=True)), (0, 0)]

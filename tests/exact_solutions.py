@@ -26,16 +26,16 @@ class ExactProblem:
     residual_options: dict = dataclasses.field(default_factory=dict)
 
 
-def darcy_layered(points: int) -> ExactProblem:
+def darcy_layered(points: int, *, extent: tuple[float, float] = (1.0, 1.5)) -> ExactProblem:
     """a = 1/(1 + x), u = x + x²/2 + y: the flux a ∇u = (1, a) has no divergence."""
-    extent = (1.0, 1.5)
     x, y = _coordinates("darcy", (points, points), extent)
     return ExactProblem(equations.get("darcy"), 1 / (1 + x), x + x**2 / 2 + y, 1.0, extent)
 
 
-def helmholtz_plane_wave(points: int) -> ExactProblem:
+def helmholtz_plane_wave(
+    points: int, *, wavenumber: float = 6.0, extent: tuple[float, float] = (1.5, 1.0)
+) -> ExactProblem:
     """a = 2, u = exp(i k d·x / √2) for a unit vector d."""
-    wavenumber, extent = 6.0, (1.5, 1.0)
     x, y = _coordinates("helmholtz", (points, points), extent)
     phase = wavenumber / jnp.sqrt(2.0) * (0.6 * x + 0.8 * y)
     return ExactProblem(

@@ -77,12 +77,11 @@ def scale_consistency(
     shape = field.shape[1:-1]
     crop_size = equation.crop_size(size, shape)
 
-    def restrict(key, coefficient, field, scale):
-        start = subdomain.random_start(equation, key, crop_size, shape)
+    def restrict(start, coefficient, field, scale):
         return subdomain.restrict(equation, coefficient, field, scale, start=start, size=crop_size)
 
-    keys = jax.random.split(key, field.shape[0])
-    local = jax.vmap(restrict)(keys, instance.coefficient, field, instance.scale)
+    starts = subdomain.random_starts(equation, key, field.shape[0], crop_size, shape)
+    local = jax.vmap(restrict)(starts, instance.coefficient, field, instance.scale)
     given, target = local.boundary, local.solution
     if not supervised:
         given = jax.lax.stop_gradient(given) if detach in ("input", "both") else given

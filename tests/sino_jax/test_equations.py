@@ -172,7 +172,7 @@ def test_restriction_keeps_the_junction_of_past_and_prediction():
         time - 8,
         time,
         jnp.float32(100.0),
-        start=subdomain.random_start(equation, jax.random.key(0), (3, 4, 5), (5, 5, 8)),
+        start=subdomain.random_starts(equation, jax.random.key(0), 1, (3, 4, 5), (5, 5, 8))[0],
         size=(3, 4, 5),
     )
     np.testing.assert_array_equal(local.coefficient[0, 0, :, 0], [-5, -4, -3, -2, -1])
