@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Inexact
+from jaxtyping import Array, Float
 
 from sino_jax.sine_transform import angles, sine_transform
 from sino_jax.types import Sample
@@ -56,23 +56,23 @@ def helmholtz(
     shift: float = 0.0,
     extent: Sequence[float] = (1.0, 1.0),
 ) -> Sample:
-    """-a Δu - k² (1 + i shift) u = 0 with u = g, for a constant a, in bilinear finite elements.
+    """-a Δu - k² u = 0 with u = g, for a constant a, in bilinear finite elements.
 
     Args:
       boundary: field whose outer ring holds g.
       k: wave number.
       coefficient: the constant a > 0, such as the mean of a variable one.
-      shift: relative absorption. Without it the solution has a pole wherever k² / a meets a
-        Dirichlet eigenvalue of the rectangle; a shift bounds every sine coefficient by
-        1 / (k² shift) and makes the result complex. 0 gives the exact, unbounded solution.
+      shift: distance kept from Dirichlet resonances, as a fraction of k². The inverse 1/λ of an
+        eigenvalue λ of -aΔ - k² is replaced by the real part of 1/(λ + i shift k²), that is by
+        λ / (λ² + shift² k⁴). A resonant sine then keeps its amplitude in the Coons interpolation,
+        and others change by no more than (shift k² / λ)². With 0 the solution is exact, and
+        unbounded at resonances.
       extent: side lengths of the rectangle.
     """
     if shift < 0:
         raise ValueError(f"shift must not be negative, got {shift}")
     reaction = jnp.asarray(k**2 / coefficient, boundary.real.dtype)
-    if shift:
-        reaction = jax.lax.complex(reaction, shift * reaction)
-    return _solve_by_sine_transforms(boundary, reaction, extent)
+    return _solve_by_sine_transforms(boundary, reaction, extent, shift=shift)
 
 
 def square_cells(shape: Sequence[int]) -> tuple[float, ...]:
@@ -86,7 +86,7 @@ def square_cells(shape: Sequence[int]) -> tuple[float, ...]:
 
 
 def _solve_by_sine_transforms(
-    boundary: Sample, reaction: Inexact[Array, ""], extent: Sequence[float]
+    boundary: Sample, reaction: Float[Array, ""], extent: Sequence[float], *, shift: float = 0.0
 ) -> Sample:
     """Solves -Δu - reaction u = 0, u = g: Coons interpolation and a correction that vanishes on
     the boundary. The smooth start keeps the right-hand side, and with it round-off, small."""
@@ -94,14 +94,12 @@ def _solve_by_sine_transforms(
     if len(extent) != 2 or min(extent) <= 0:
         raise ValueError(f"extent must be two positive side lengths, got {tuple(extent)}")
     steps = [length / (n - 1) for length, n in zip(extent, boundary.shape[:2], strict=True)]
-    dtype = np.result_type(boundary.dtype, reaction.dtype)
-    boundary, reaction = boundary.astype(dtype), reaction.astype(dtype)
     start = coons(boundary)
     mass = _mass(_mass(start, 0), 1)
-    residual = _negative_laplacian_of_coons(boundary, steps) - reaction * mass
-    eigenvalues = _q1_eigenvalues(boundary.shape[:2], reaction, steps)
-    inside = _sine_transforms(_sine_transforms(residual) / -eigenvalues[..., None])
-    return start + jnp.pad(inside, ((1, 1), (1, 1), (0, 0)))
+    residual = _negative_laplacian_of_coons(boundary, steps) - reaction.astype(mass.dtype) * mass
+    inverse = _q1_inverse_eigenvalues(boundary.shape[:2], reaction, steps, shift)
+    coefficients = _sine_transforms(residual) * inverse[..., None].astype(residual.dtype)
+    return start - jnp.pad(_sine_transforms(coefficients), ((1, 1), (1, 1), (0, 0)))
 
 
 def _negative_laplacian_of_coons(boundary: Sample, steps: Sequence[float]) -> Array:
@@ -119,16 +117,18 @@ def _negative_laplacian_of_coons(boundary: Sample, steps: Sequence[float]) -> Ar
     return total
 
 
-def _q1_eigenvalues(
-    shape: Sequence[int], reaction: Inexact[Array, ""], steps: Sequence[float]
-) -> Inexact[Array, "x y"]:
-    """Eigenvalues of the Q1 operator over the cell area on fields that vanish on the boundary."""
+def _q1_inverse_eigenvalues(
+    shape: Sequence[int], reaction: Float[Array, ""], steps: Sequence[float], shift: float
+) -> Float[Array, "x y"]:
+    """λ / (λ² + shift²) for the Q1 operator over the cell area on fields zero on the boundary."""
     theta = [angles(points - 2) for points in shape]
     stiffness = [4 * np.sin(t / 2) ** 2 / step**2 for t, step in zip(theta, steps, strict=True)]
     mass = [(2 + np.cos(t)) / 3 for t in theta]
     laplacian = np.outer(stiffness[0], mass[1]) + np.outer(mass[0], stiffness[1])
-    identity = np.outer(*mass)
-    return jnp.asarray(laplacian, reaction.dtype) - reaction * jnp.asarray(identity, reaction.dtype)
+    laplacian = jnp.asarray(laplacian, reaction.dtype)
+    identity = jnp.asarray(np.outer(*mass), reaction.dtype)
+    eigenvalues = laplacian - reaction * identity
+    return eigenvalues / (eigenvalues**2 + (shift * reaction * identity) ** 2)
 
 
 def _mass(values: Sample, axis: int) -> Array:
