@@ -1,0 +1,210 @@
+"""Direct solver for -∇·(a∇u) - κ u = f on a rectangle with Dirichlet or Robin conditions.
+
+The discretisation is `solvers.q1`, the elimination `solvers.dissection`. The matrix is symmetric, also
+when it is complex, so that one factorisation serves the transposed system, too. Gradients use that:
+they cost one more solve, not a differentiated elimination.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Inexact
+
+from solvers import dissection, q1
+from solvers.q1 import Operator
+
+
+class Instance(NamedTuple):
+    """One boundary-value problem and its solution.
+
+    Attributes:
+      coefficient: a at the nodes.
+      boundary: Dirichlet data on the outer ring, zero inside.
+      scale: the equation's parameter.
+      solution: u at the nodes.
+    """
+
+    coefficient: Float[Array, "x y"]
+    boundary: Inexact[Array, "x y"]
+    scale: Float[Array, ""]
+    solution: Inexact[Array, "x y"]
+
+
+@jax.jit
+def factor(operator: Operator) -> dissection.Factors:
+    """Factorises an operator, for `solve` with several right-hand sides."""
+    plan = _plan(operator)
+    operator = jax.lax.stop_gradient(operator)
+    entries = None if operator.robin is None else _robin_entries(plan, operator)
+    return dissection.factor(plan, _leaf_matrices(plan, operator), entries)
+
+
+@jax.jit
+def solve(
+    operator: Operator,
+    load: q1.Nodal,
+    *,
+    dirichlet: q1.Nodal | None = None,
+    factors: dissection.Factors | None = None,
+) -> q1.Nodal:
+    """The nodal solution u of A u = load (a row for every node where u is unknown).
+
+    Differentiable with respect to operator, load and boundary values, by the transposed solve.
+
+    Args:
+      operator: the operator; its conditions are Dirichlet's if `operator.robin` is None.
+      load: see `q1.volume_load` and `q1.boundary_load`.
+      dirichlet: a field whose outer ring holds the boundary values; needed for Dirichlet
+        conditions, and only for them.
+      factors: `factor(operator)`, if it is used more than once.
+    """
+    if (dirichlet is None) == (operator.robin is None):
+        raise ValueError("dirichlet must be given for Dirichlet conditions (robin=None) only")
+    plan = _plan(operator)
+    factors = factor(operator) if factors is None else factors
+    given = [x for x in (load, dirichlet, operator.shift, operator.robin) if x is not None]
+    dtype = np.result_type(*(x.dtype for x in given))
+    unknown = jnp.ones(load.shape, dtype)
+    if dirichlet is not None:
+        unknown = jnp.pad(unknown[1:-1, 1:-1], 1)
+        values = (1 - unknown) * dirichlet.astype(dtype)
+        load = load.astype(dtype) - q1.apply(operator, values)
+
+    def matvec(u):
+        return unknown * q1.apply(operator, unknown * u) + (1 - unknown) * u
+
+    def direct(_, b):
+        inside = dissection.solve(plan, factors, (unknown * b)[..., None])[..., 0]
+        return unknown * inside.astype(dtype) + (1 - unknown) * b
+
+    u = jax.lax.custom_linear_solve(matvec, unknown * load.astype(dtype), direct, symmetric=True)
+    return u if dirichlet is None else u + values
+
+
+@jax.jit
+def residual(operator: Operator, u: q1.Nodal, load: q1.Nodal) -> Float[Array, ""]:
+    """Relative backward error |load - A u| / (|A| |u| + |load|), over the nodes with unknowns."""
+    defect = load.astype(u.dtype) - q1.apply(operator, u)
+    if operator.robin is None:
+        defect = defect[1:-1, 1:-1]
+    scale = _norm_bound(operator) * jnp.linalg.norm(u) + jnp.linalg.norm(load)
+    return jnp.linalg.norm(defect) / scale
+
+
+@jax.jit
+def is_singular(operator: Operator, factors: dissection.Factors) -> Bool[Array, ""]:
+    """Whether the operator is singular to working precision.
+
+    One inverse iteration from a random vector of N entries: its growth is about |A⁻¹| / √N.
+    """
+    dtype = factors.cross[0].dtype
+    probe = jax.random.normal(jax.random.key(0), operator.coefficient.shape, dtype)
+    values = jnp.zeros_like(probe) if operator.robin is None else None
+    response = solve(operator, probe, dirichlet=values, factors=factors)
+    inverse_norm = jnp.linalg.norm(response) * probe.size**0.5 / jnp.linalg.norm(probe)
+    tolerance = 16 * jnp.finfo(dtype).eps * _norm_bound(operator).astype(inverse_norm.dtype)
+    # Written so that a NaN counts as singular.
+    return ~(inverse_norm * tolerance < 1)
+
+
+def check(operator: Operator) -> None:
+    """Raises a ValueError for grids and coefficients that cannot be solved.
+
+    Values are only checked outside of `jit`, `vmap` and `grad`: traced values are not known.
+    """
+    coefficient = operator.coefficient
+    if coefficient.ndim != 2 or min(coefficient.shape) < 3:
+        raise ValueError(
+            f"coefficient must have at least 3 x 3 nodes, got shape {coefficient.shape}"
+        )
+    if not jnp.issubdtype(coefficient.dtype, jnp.floating):
+        raise ValueError(
+            f"coefficient must be a real floating-point array, got {coefficient.dtype}"
+        )
+    if isinstance(coefficient, jax.core.Tracer):
+        return
+    if not bool(jnp.all(jnp.isfinite(coefficient) & (coefficient > 0))):
+        raise ValueError("coefficient must be positive and finite at every node")
+
+
+def _norm_bound(operator: Operator) -> Float[Array, ""]:
+    """Bound of the stiffness matrix's norm, which dominates the operator's on a resolved grid."""
+    hx, hy = operator.spacing
+    return jnp.max(operator.coefficient) * 4 * (hx / hy + hy / hx)
+
+
+def _plan(operator: Operator) -> dissection.Plan:
+    return dissection.plan(operator.coefficient.shape, operator.robin is None)
+
+
+def _leaf_matrices(plan: dissection.Plan, operator: Operator) -> Array:
+    """``[2, strip_x, 2, strip_y, nodes, nodes]``: assembled leaves with unit rows where no unknown."""
+    hx, hy = operator.spacing
+    x, y = plan.axes
+    cells = q1.cell_means(operator.coefficient)
+    dtype = cells.dtype
+    present = [jnp.asarray(axis.cells.ravel() != dissection.ABSENT, dtype) for axis in plan.axes]
+    cells = cells[np.ix_(*(axis.cells.ravel() for axis in plan.axes))]
+    cells = cells * present[0][:, None] * present[1][None, :]
+    shape = (2, x.strips, x.cells.shape[-1], 2, y.strips, y.cells.shape[-1])
+    cells = jnp.moveaxis(cells.reshape(shape), 2, 4).reshape(2, x.strips, 2, y.strips, -1)
+
+    hat = [_slot_matrices(plan, axis, q1.STIFFNESS) for axis in (0, 1)]
+    mass = [_slot_matrices(plan, axis, q1.MASS) for axis in (0, 1)]
+    elements = [
+        jnp.asarray(ratio * np.einsum("sik,tik->stik", *pair)).astype(dtype)
+        for ratio, pair in ((hy / hx, (hat[0], mass[1])), (hx / hy, (mass[0], hat[1])))
+    ]
+    nodes = len(plan.leaf_nodes)
+    elements = sum(elements).reshape(cells.shape[-1], nodes**2)
+    leaves = (cells @ elements).reshape(*cells.shape[:-1], nodes, nodes)
+    if operator.shift is not None:
+        lines = [
+            np.einsum("hns,sik->hnik", axis.cells != dissection.ABSENT, matrices)
+            for axis, matrices in zip(plan.axes, mass, strict=True)
+        ]
+        weight = operator.shift * jnp.asarray(hx * hy).astype(operator.shift.dtype)
+        line_x, line_y = (jnp.asarray(line).astype(weight.dtype) for line in lines)
+        masses = line_x[:, :, None, None] * line_y[None, None]
+        leaves = leaves.astype(weight.dtype) - weight * masses
+    active = [_active(plan, axis, operator.robin is None) for axis in (0, 1)]
+    active = jnp.asarray(active[0][:, :, None, None] * active[1][None, None]).astype(leaves.dtype)
+    unit = (1 - active)[..., None] * jnp.eye(nodes, dtype=leaves.dtype)[None, None, None, None]
+    return leaves * active[..., None] * active[..., None, :] + unit
+
+
+def _active(plan: dissection.Plan, axis: int, dirichlet: bool) -> np.ndarray:
+    """Whether, along an axis, the nodes ``[half, strip, leaf_node]`` carry unknowns."""
+    nodes = plan.axes[axis].nodes[:, :, plan.leaf_nodes[:, axis]]
+    active = nodes != dissection.ABSENT
+    if dirichlet:
+        active &= (nodes != 0) & (nodes != plan.shape[axis] - 1)
+    return active
+
+
+def _slot_matrices(plan: dissection.Plan, axis: int, element: np.ndarray) -> np.ndarray:
+    """``[slot, leaf_node, leaf_node]``: a linear element's matrix between the nodes a slot joins."""
+    leaf, slots = plan.axes[axis].leaf, plan.axes[axis].cells.shape[-1]
+    matrices = np.zeros((slots, leaf + 1, leaf + 1))
+    for slot, matrix in enumerate(matrices):
+        ends = [slot, slot + 1] if slot < leaf else [0, 2]
+        matrix[np.ix_(ends, ends)] = element
+    position = plan.leaf_nodes[:, axis]
+    return matrices[:, position[:, None], position[None, :]]
+
+
+def _robin_entries(plan: dissection.Plan, operator: Operator):
+    """Entries ``(index, value)`` of -γ times the boundary mass matrix, quadrant by quadrant."""
+    index, values = [], []
+    for axis, step in enumerate(operator.spacing):
+        for p in (0, 1):
+            for q in (0, 1):
+                half_x, half_y, *ends = plan.segments[axis].T
+                index.append((half_x, half_y, ends[p], ends[q]))
+                value = -operator.robin * jnp.asarray(step * q1.MASS[p, q]).astype(
+                    operator.robin.dtype
+                )
+                values.append(jnp.full(len(half_x), value))
+    return tuple(map(np.concatenate, zip(*index, strict=True))), jnp.concatenate(values)
