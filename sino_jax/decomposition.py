@@ -10,6 +10,7 @@ with a partition of unity χ_i that is zero on the patch boundaries inside the d
 operator Ψ this is the parallel Schwarz method in restricted form.
 """
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -110,26 +111,24 @@ def refine(
         boundary = boundaries.as_complex(boundary)
     whole = Instance(coefficient, boundary, scale)
     equation.validate(whole)
-    batch, *shape, channels = boundary.shape
-    extent = (1.0,) * len(shape) if extent is None else extent
+    shape = boundary.shape[1:-1]
+    extent = (1.0,) * len(shape) if extent is None else tuple(extent)
     counts = _patches_per_axis(equation, patches)
     layout = cover(shape, counts, overlap, blend=blend, ramp=ramp)
 
     estimate = _with_boundary(_start(start, apply_fn, params, whole, equation), boundary, equation)
-    changes, residuals = [], [_residual(equation, whole, estimate, extent)]
+    changes, residuals = [], [_residual(estimate, whole, equation=equation, extent=extent)]
     for _ in range(iterations):
-        problems = _problems(equation, whole, estimate, layout)
+        problems = _problems(estimate, whole, equation=equation, layout=layout)
         solutions = _solve(apply_fn, params, problems, equation, patches_per_call)
-        solutions = solutions.reshape(batch, *counts, *layout.size, channels)
-        previous, estimate = estimate, merge(solutions.astype(boundary.dtype), layout, shape)
-        estimate = _with_boundary(estimate, boundary, equation)
+        previous, estimate = estimate, _blend(solutions, boundary, equation=equation, layout=layout)
         changes.append(relative_l2(estimate, previous))
-        residuals.append(_residual(equation, whole, estimate, extent))
+        residuals.append(_residual(estimate, whole, equation=equation, extent=extent))
         if tolerance is not None:
             measure = changes[-1] if criterion == "change" else residuals[-1] / residuals[0]
             if float(jnp.max(measure)) <= tolerance:
                 break
-    nothing = jnp.zeros((0, batch), residuals[0].dtype)
+    nothing = jnp.zeros((0, len(scale)), residuals[0].dtype)
     return Refinement(estimate, jnp.stack(changes) if changes else nothing, jnp.stack(residuals))
 
 
@@ -182,7 +181,9 @@ def _start(
     return start.astype(whole.boundary.dtype)
 
 
-def _problems(equation: Equation, whole: Instance, estimate: Batch, layout: Patches) -> Instance:
+# What surrounds `apply_fn` is compiled here; `apply_fn` itself need not be traceable.
+@functools.partial(jax.jit, static_argnames=("equation", "layout"))
+def _problems(estimate: Batch, whole: Instance, *, equation: Equation, layout: Patches) -> Instance:
     """The problem on every patch of every example: one batch of batch · patches problems."""
     starts = jnp.array(list(itertools.product(*layout.starts)))
 
@@ -209,6 +210,13 @@ def _solve(
     return jnp.concatenate(parts)
 
 
+@functools.partial(jax.jit, static_argnames=("equation", "layout"))
+def _blend(solutions: Batch, boundary: Batch, *, equation: Equation, layout: Patches) -> Batch:
+    """The global field of the solutions ``[batch · patches, *size, channel]`` of all patches."""
+    grouped = solutions.reshape(len(boundary), *layout.counts, *solutions.shape[1:])
+    return _with_boundary(merge(grouped.astype(boundary.dtype), layout), boundary, equation)
+
+
 def _with_boundary(field: Batch, boundary: Batch, equation: Equation) -> Batch:
     """`field` with the given data on the equation's sides."""
     for side in equation.sides:
@@ -217,11 +225,12 @@ def _with_boundary(field: Batch, boundary: Batch, equation: Equation) -> Batch:
     return field
 
 
+@functools.partial(jax.jit, static_argnames=("equation", "extent"))
 def _residual(
-    equation: Equation, whole: Instance, estimate: Batch, extent: Sequence[float]
+    estimate: Batch, whole: Instance, *, equation: Equation, extent: tuple[float, ...]
 ) -> PerExample:
     """Root mean square of the equation's residual."""
-    residual = jax.vmap(lambda *sample: equation.residual(*sample, extent=tuple(extent)))(
+    residual = jax.vmap(functools.partial(equation.residual, extent=extent))(
         whole.coefficient, estimate, whole.scale
     )
     return l2_norm(residual) / residual[0].size ** 0.5

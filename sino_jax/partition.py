@@ -19,17 +19,26 @@ BLENDS = ("linear", "smooth")
 
 
 class Patches(NamedTuple):
-    """Where equal overlapping patches lie and how they are blended; see `cover`.
+    """Equal overlapping patches of a grid; see `cover`. Hashable, hence static under `jit`.
 
     Attributes:
+      shape: points of the grid on each axis.
       size: points of a patch on each axis.
       starts: first indices of the patches, for each axis.
-      weights: for each axis ``[patches, size]``: a partition of unity on the axis.
+      ramps: points over which weights rise from zero to one, for each axis.
+      blend: how they rise, "linear" or "smooth".
     """
 
+    shape: tuple[int, ...]
     size: tuple[int, ...]
     starts: tuple[tuple[int, ...], ...]
-    weights: tuple[np.ndarray, ...]
+    ramps: tuple[int, ...]
+    blend: str
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of patches on each axis."""
+        return tuple(len(starts) for starts in self.starts)
 
 
 def cover(
@@ -63,44 +72,56 @@ def cover(
             "patches and overlap must have one entry for each axis of the grid "
             f"{tuple(shape)}, got {tuple(patches)} and {overlaps}"
         )
-    axes = [
-        _cover_axis(*of_axis, blend=blend, ramp=ramp)
-        for of_axis in zip(shape, patches, overlaps, strict=True)
-    ]
-    size, starts, weights = zip(*axes, strict=True)
-    return Patches(size, starts, weights)
+    placed = [_place(*of_axis) for of_axis in zip(shape, patches, overlaps, strict=True)]
+    size, starts = zip(*placed, strict=True)
+    ramps = tuple(ramp or max(least - 1, 1) for least in overlaps)
+    return Patches(tuple(shape), size, starts, ramps, blend)
 
 
-def merge(
-    solutions: Inexact[Array, "batch *patches_and_size _"], layout: Patches, shape: Sequence[int]
-) -> Batch:
-    """Σ_i χ_i u_i: the blended field ``[batch, *shape, channel]`` of patch solutions.
+def weights(layout: Patches, axis: int) -> np.ndarray:
+    """``[patches, size]``: the weights of the patches on one axis, which sum to one at each point."""
+    points, size, starts = layout.shape[axis], layout.size[axis], layout.starts[axis]
+    inside = np.arange(size)
+    total, rises = np.zeros(points), []
+    for first in starts:
+        # Distance to the patch's edges inside the domain; the domain's own edge is no edge.
+        low = inside if first > 0 else np.full(size, points)
+        high = inside[::-1] if first + size < points else np.full(size, points)
+        rise = np.clip(np.minimum(low, high) / layout.ramps[axis], 0, 1)
+        rises.append(rise if layout.blend == "linear" else rise**2 * (3 - 2 * rise))
+        total[first : first + size] += rises[-1]
+    normalised = zip(starts, rises, strict=True)
+    return np.stack([rise / total[first : first + size] for first, rise in normalised])
+
+
+def merge(solutions: Inexact[Array, "batch *patches_and_size _"], layout: Patches) -> Batch:
+    """Σ_i χ_i u_i: the field ``[batch, *shape, channel]`` blended from patch solutions.
 
     Args:
-      solutions: ``[batch, *patches, *size, channel]``.
+      solutions: ``[batch, *counts, *size, channel]``.
       layout: as made by `cover`.
-      shape: points of the grid.
     """
     field = solutions
-    for axis, (starts, weights) in enumerate(zip(layout.starts, layout.weights, strict=True)):
-        # [batch, *axes merged so far, *patches on the others, *size on the others, channel]
-        count_axis, size_axis = axis + 1, len(shape) + 1
+    for axis, (points, size, starts) in enumerate(
+        zip(layout.shape, layout.size, layout.starts, strict=True)
+    ):
+        # [batch, *axes merged so far, *counts of the others, *size of the others, channel]
+        count_axis, size_axis = axis + 1, len(layout.shape) + 1
         field = jnp.moveaxis(field, (count_axis, size_axis), (0, 1))
-        weight = jnp.asarray(weights, field.dtype)
+        weight = jnp.asarray(weights(layout, axis), field.dtype)
         weighted = field * weight.reshape(*weight.shape, *(1,) * (field.ndim - 2))
-        index = np.add.outer(starts, np.arange(layout.size[axis]))
-        merged = jnp.zeros((shape[axis], *field.shape[2:]), field.dtype).at[index].add(weighted)
+        index = np.add.outer(starts, np.arange(size))
+        merged = jnp.zeros((points, *field.shape[2:]), field.dtype).at[index].add(weighted)
         field = jnp.moveaxis(merged, 0, count_axis)
     return field
 
 
-def _cover_axis(
-    points: int, patches: int, overlap: int, *, blend: str, ramp: int | None
-) -> tuple[int, tuple[int, ...], np.ndarray]:
+def _place(points: int, patches: int, overlap: int) -> tuple[int, tuple[int, ...]]:
+    """Size and first indices of the patches on one axis."""
     if patches < 1:
         raise ValueError(f"patches must be at least 1 on each axis, got {patches}")
     if patches == 1:
-        return points, (0,), np.ones((1, points))
+        return points, (0,)
     if overlap < 2:
         raise ValueError(f"overlap must be at least 2 points, got {overlap}")
     size = math.ceil((points + (patches - 1) * overlap) / patches)
@@ -110,16 +131,4 @@ def _cover_axis(
             f"a patch would have {size} points"
         )
     starts = np.round(np.linspace(0, points - size, patches)).astype(int)
-    inside = np.arange(size)
-    total, rising = np.zeros(points), []
-    for first in starts:
-        # Distance to the patch's edges inside the domain; the domain's own edge is no edge.
-        low = inside if first > 0 else np.full(size, points)
-        high = inside[::-1] if first + size < points else np.full(size, points)
-        rise = np.clip(np.minimum(low, high) / (ramp or overlap - 1), 0, 1)
-        rising.append(rise if blend == "linear" else rise**2 * (3 - 2 * rise))
-        total[first : first + size] += rising[-1]
-    weights = [
-        rise / total[first : first + size] for first, rise in zip(starts, rising, strict=True)
-    ]
-    return size, tuple(starts.tolist()), np.stack(weights)
+    return size, tuple(starts.tolist())
