@@ -6,8 +6,8 @@ Du = (x - c)·∇u. Differentiating the consistency identity gives, with k̂ = r
     D Ψ(a, g, k) = ⟨δΨ/δa, D a⟩ + ⟨δΨ/δg, D Ψ⟩ + ∂Ψ/∂k · dk̂/dλ
 
 (paper, "Infinitesimal scale-consistency"). The right-hand side is one forward-mode derivative of
-the model. The identity asks for differentiable coefficients: across a jump, D a is a spike of the
-height of the grid.
+the model. The identity presupposes that Ψ takes its boundary values, and asks for differentiable
+coefficients: across a jump, D a is a spike of the grid's making.
 """
 
 import jax
@@ -30,6 +30,8 @@ def infinitesimal_scale_consistency(
     centre: Float[Array, "axis"] | None = None,
 ) -> PerExample:
     """‖D u - dΨ/dλ‖ / ‖u‖: the limit of `scale_consistency` divided by 1 - λ as λ → 1.
+
+    It is finite also where that limit is not: for a model that misses its boundary values.
 
     Args:
       apply_fn: as for `scale_consistency`; `jax.jvp` must be able to pass through it.

@@ -8,7 +8,6 @@ Differential Equations", section "Scale Consistency" and Algorithms 1 and 2.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +17,7 @@ from sino_jax.equations import Equation
 from sino_jax.loss.relative import relative_l2
 from sino_jax.types import ApplyFn, Batch, Instance, Key, PerExample
 
-# Which part of the self-supervised loss is held constant under differentiation: the sub-domain's
-# input (its boundary values), the restricted global prediction it is compared with, both, or none.
-Detached = Literal["input", "target", "both", "none"]
+DETACHED = ("input", "target", "both", "none")
 ErrorFn = Callable[[Batch, Batch], PerExample]
 
 
@@ -32,7 +29,7 @@ def scale_consistency(
     equation: str | Equation,
     size: int | Sequence[int],
     key: Key,
-    detach: Detached = "input",
+    detach: str = "input",
     error_fn: ErrorFn = relative_l2,
 ) -> PerExample:
     """Disagreement of a model with itself, or with data, on a random sub-domain of each example.
@@ -51,8 +48,9 @@ def scale_consistency(
       size: points of the sub-domain, static: one number for the first axis, to which the equation
         ties the others, or one for each axis.
       key: the position of every example's sub-domain is drawn from it.
-      detach: what is held constant in the self-supervised loss; the paper detaches the input.
-        The supervised loss has nothing to detach.
+      detach: what is held constant in the self-supervised loss: the sub-domain's "input" (its
+        boundary values; the paper's choice), the "target" (the restricted global prediction),
+        "both" or "none". The supervised loss has nothing to detach.
       error_fn: compares prediction and target, ``[batch, *grid, channel]`` to ``[batch]``.
 
     Returns:
@@ -68,8 +66,8 @@ def scale_consistency(
       [0.0, 0.0]
     """
     equation = equations.get(equation)
-    if detach not in get_args(Detached):
-        raise ValueError(f"detach must be one of {get_args(Detached)}, got {detach!r}")
+    if detach not in DETACHED:
+        raise ValueError(f"detach must be one of {DETACHED}, got {detach!r}")
     equation.validate(instance)
 
     supervised = instance.solution is not None

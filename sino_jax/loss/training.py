@@ -16,7 +16,6 @@ from sino_jax.equations import Equation
 from sino_jax.equations.equation import Symmetry
 from sino_jax.loss.relative import relative_l2
 from sino_jax.loss.scale_consistency import (
-    Detached,
     ErrorFn,
     predict,
     scale_consistency,
@@ -41,7 +40,7 @@ def training_loss(
     super_count: int = 2,
     super_weight: float = 0.25,
     super_start: float = 0.25,
-    detach: Detached = "input",
+    detach: str = "input",
     symmetries: Sequence[Symmetry] = (),
     error_fn: ErrorFn = relative_l2,
 ) -> tuple[PerExample, dict[str, PerExample]]:
