@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact
 
-from solvers import dissection, q1
+from solvers import dissection, elimination, q1
+from solvers.dissection import ABSENT
 from solvers.q1 import Operator
 
 
@@ -33,12 +34,12 @@ class Instance(NamedTuple):
 
 
 @jax.jit
-def factor(operator: Operator) -> dissection.Factors:
+def factor(operator: Operator) -> elimination.Factors:
     """Factorises an operator, for `solve` with several right-hand sides."""
-    plan = _plan(operator)
+    grid = dissection.dissect(operator.coefficient.shape, operator.robin is None)
     operator = jax.lax.stop_gradient(operator)
-    entries = None if operator.robin is None else _robin_entries(plan, operator)
-    return dissection.factor(plan, _leaf_matrices(plan, operator), entries)
+    entries = None if operator.robin is None else _robin_entries(grid, operator)
+    return elimination.factor(grid, _leaf_matrices(grid, operator), entries)
 
 
 @jax.jit
@@ -47,7 +48,7 @@ def solve(
     load: q1.Nodal,
     *,
     dirichlet: q1.Nodal | None = None,
-    factors: dissection.Factors | None = None,
+    factors: elimination.Factors | None = None,
 ) -> q1.Nodal:
     """The nodal solution u of A u = load (a row for every node where u is unknown).
 
@@ -62,7 +63,7 @@ def solve(
     """
     if (dirichlet is None) == (operator.robin is None):
         raise ValueError("dirichlet must be given for Dirichlet conditions (robin=None) only")
-    plan = _plan(operator)
+    grid = dissection.dissect(operator.coefficient.shape, operator.robin is None)
     factors = factor(operator) if factors is None else factors
     given = [x for x in (load, dirichlet, operator.shift, operator.robin) if x is not None]
     dtype = np.result_type(*(x.dtype for x in given))
@@ -76,7 +77,7 @@ def solve(
         return unknown * q1.apply(operator, unknown * u) + (1 - unknown) * u
 
     def direct(_, b):
-        inside = dissection.solve(plan, factors, (unknown * b)[..., None])[..., 0]
+        inside = elimination.solve(grid, factors, unknown * b)
         return unknown * inside.astype(dtype) + (1 - unknown) * b
 
     u = jax.lax.custom_linear_solve(matvec, unknown * load.astype(dtype), direct, symmetric=True)
@@ -94,7 +95,7 @@ def residual(operator: Operator, u: q1.Nodal, load: q1.Nodal) -> Float[Array, ""
 
 
 @jax.jit
-def is_singular(operator: Operator, factors: dissection.Factors) -> Bool[Array, ""]:
+def is_singular(operator: Operator, factors: elimination.Factors) -> Bool[Array, ""]:
     """Whether the operator is singular to working precision.
 
     One inverse iteration from a random vector of N entries: its growth is about |A⁻¹| / √N.
@@ -135,76 +136,68 @@ def _norm_bound(operator: Operator) -> Float[Array, ""]:
     return jnp.max(operator.coefficient) * 4 * (hx / hy + hy / hx)
 
 
-def _plan(operator: Operator) -> dissection.Plan:
-    return dissection.plan(operator.coefficient.shape, operator.robin is None)
-
-
-def _leaf_matrices(plan: dissection.Plan, operator: Operator) -> Array:
-    """``[2, strip_x, 2, strip_y, nodes, nodes]``: assembled leaves with unit rows where no unknown."""
+def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> Array:
+    """``[strip_x, strip_y, leaf_node, leaf_node]``: assembled leaves, unit rows for no unknowns."""
     hx, hy = operator.spacing
-    x, y = plan.axes
     cells = q1.cell_means(operator.coefficient)
     dtype = cells.dtype
-    present = [jnp.asarray(axis.cells.ravel() != dissection.ABSENT, dtype) for axis in plan.axes]
-    cells = cells[np.ix_(*(axis.cells.ravel() for axis in plan.axes))]
-    cells = cells * present[0][:, None] * present[1][None, :]
-    shape = (2, x.strips, x.cells.shape[-1], 2, y.strips, y.cells.shape[-1])
-    cells = jnp.moveaxis(cells.reshape(shape), 2, 4).reshape(2, x.strips, 2, y.strips, -1)
+    x, y = (axis.cells for axis in grid.axes)
+    present = (x != ABSENT)[:, None, :, None] & (y != ABSENT)[None, :, None, :]
+    cells = cells[x[:, None, :, None], y[None, :, None, :]] * jnp.asarray(present, dtype)
+    cells = cells.reshape(len(x), len(y), -1)
 
-    hat = [_slot_matrices(plan, axis, q1.STIFFNESS) for axis in (0, 1)]
-    mass = [_slot_matrices(plan, axis, q1.MASS) for axis in (0, 1)]
-    elements = [
-        jnp.asarray(ratio * np.einsum("sik,tik->stik", *pair)).astype(dtype)
-        for ratio, pair in ((hy / hx, (hat[0], mass[1])), (hx / hy, (mass[0], hat[1])))
-    ]
-    nodes = len(plan.leaf_nodes)
-    elements = sum(elements).reshape(cells.shape[-1], nodes**2)
-    leaves = (cells @ elements).reshape(*cells.shape[:-1], nodes, nodes)
+    stiffness = [_slot_matrices(grid, axis, q1.STIFFNESS) for axis in (0, 1)]
+    mass = [_slot_matrices(grid, axis, q1.MASS) for axis in (0, 1)]
+    nodes = len(grid.leaf_nodes)
+    elements = sum(
+        (ratio * np.einsum("sik,tik->stik", *pair)).astype(dtype)
+        for ratio, pair in (
+            (jnp.asarray(hy / hx), (stiffness[0], mass[1])),
+            (jnp.asarray(hx / hy), (mass[0], stiffness[1])),
+        )
+    )
+    leaves = cells @ elements.reshape(1, cells.shape[-1], nodes**2)
+    leaves = leaves.reshape(*cells.shape[:-1], nodes, nodes)
     if operator.shift is not None:
-        lines = [
-            np.einsum("hns,sik->hnik", axis.cells != dissection.ABSENT, matrices)
-            for axis, matrices in zip(plan.axes, mass, strict=True)
-        ]
         weight = operator.shift * jnp.asarray(hx * hy).astype(operator.shift.dtype)
-        line_x, line_y = (jnp.asarray(line).astype(weight.dtype) for line in lines)
-        masses = line_x[:, :, None, None] * line_y[None, None]
-        leaves = leaves.astype(weight.dtype) - weight * masses
-    active = [_active(plan, axis, operator.robin is None) for axis in (0, 1)]
-    active = jnp.asarray(active[0][:, :, None, None] * active[1][None, None]).astype(leaves.dtype)
-    unit = (1 - active)[..., None] * jnp.eye(nodes, dtype=leaves.dtype)[None, None, None, None]
+        lines = [
+            jnp.asarray(np.einsum("ns,sik->nik", axis.cells != ABSENT, matrices), weight.dtype)
+            for axis, matrices in zip(grid.axes, mass, strict=True)
+        ]
+        leaves = leaves.astype(weight.dtype) - weight * lines[0][:, None] * lines[1][None, :]
+    active = [_active(grid, axis) for axis in (0, 1)]
+    active = jnp.asarray(active[0][:, None] & active[1][None, :], leaves.dtype)
+    unit = (1 - active)[..., None] * jnp.eye(nodes, dtype=leaves.dtype)[None, None]
     return leaves * active[..., None] * active[..., None, :] + unit
 
 
-def _active(plan: dissection.Plan, axis: int, dirichlet: bool) -> np.ndarray:
-    """Whether, along an axis, the nodes ``[half, strip, leaf_node]`` carry unknowns."""
-    nodes = plan.axes[axis].nodes[:, :, plan.leaf_nodes[:, axis]]
-    active = nodes != dissection.ABSENT
-    if dirichlet:
-        active &= (nodes != 0) & (nodes != plan.shape[axis] - 1)
+def _active(grid: dissection.Dissection, axis: int) -> np.ndarray:
+    """Whether, along an axis, the nodes ``[strip, leaf_node]`` carry unknowns."""
+    nodes = grid.leaf_table(axis)
+    active = nodes != ABSENT
+    if grid.dirichlet:
+        active &= (nodes != 0) & (nodes != grid.shape[axis] - 1)
     return active
 
 
-def _slot_matrices(plan: dissection.Plan, axis: int, element: np.ndarray) -> np.ndarray:
-    """``[slot, leaf_node, leaf_node]``: a linear element's matrix between the nodes a slot joins."""
-    leaf, slots = plan.axes[axis].leaf, plan.axes[axis].cells.shape[-1]
+def _slot_matrices(grid: dissection.Dissection, axis: int, element: np.ndarray) -> np.ndarray:
+    """``[slot, leaf_node, leaf_node]``: the linear element's matrix at the nodes a slot joins."""
+    leaf, slots = grid.axes[axis].leaf, grid.axes[axis].cells.shape[-1]
     matrices = np.zeros((slots, leaf + 1, leaf + 1))
     for slot, matrix in enumerate(matrices):
         ends = [slot, slot + 1] if slot < leaf else [0, 2]
         matrix[np.ix_(ends, ends)] = element
-    position = plan.leaf_nodes[:, axis]
+    position = grid.leaf_nodes[:, axis]
     return matrices[:, position[:, None], position[None, :]]
 
 
-def _robin_entries(plan: dissection.Plan, operator: Operator):
-    """Entries ``(index, value)`` of -γ times the boundary mass matrix, quadrant by quadrant."""
+def _robin_entries(grid: dissection.Dissection, operator: Operator):
+    """Index and values of -γ times the boundary mass matrix, quadrant by quadrant."""
     index, values = [], []
     for axis, step in enumerate(operator.spacing):
-        for p in (0, 1):
-            for q in (0, 1):
-                half_x, half_y, *ends = plan.segments[axis].T
-                index.append((half_x, half_y, ends[p], ends[q]))
-                value = -operator.robin * jnp.asarray(step * q1.MASS[p, q]).astype(
-                    operator.robin.dtype
-                )
-                values.append(jnp.full(len(half_x), value))
+        segments = dissection.boundary_segments(grid, axis).T
+        weight = operator.robin * jnp.asarray(step).astype(operator.robin.dtype)
+        for p, q in np.ndindex(2, 2):
+            index.append((*segments[:2], segments[2 + p], segments[2 + q]))
+            values.append(jnp.full(segments.shape[1], -weight * float(q1.MASS[p, q])))
     return tuple(map(np.concatenate, zip(*index, strict=True))), jnp.concatenate(values)
