@@ -211,7 +211,7 @@ def _solve(
 
 
 @functools.partial(jax.jit, static_argnames=("equation", "layout"))
-def _blend(solutions: Batch, boundary: Batch, *, equation: Equation, layout: Patches) -> Batch:
+def _blend(solutions: Array, boundary: Batch, *, equation: Equation, layout: Patches) -> Batch:
     """The global field of the solutions ``[batch · patches, *size, channel]`` of all patches."""
     grouped = solutions.reshape(len(boundary), *layout.counts, *solutions.shape[1:])
     return _with_boundary(merge(grouped.astype(boundary.dtype), layout), boundary, equation)

@@ -79,7 +79,7 @@ def cover(
 
 
 def weights(layout: Patches, axis: int) -> np.ndarray:
-    """``[patches, size]``: the weights of the patches on one axis, which sum to one at each point."""
+    """``[patches, size]``: weights of the patches on one axis, which sum to one at each point."""
     points, size, starts = layout.shape[axis], layout.size[axis], layout.starts[axis]
     inside = np.arange(size)
     total, rises = np.zeros(points), []

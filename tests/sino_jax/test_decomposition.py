@@ -55,8 +55,13 @@ def norm(field):
 
 @pytest.mark.parametrize(
     ("shape", "patches", "overlap"),
-    [((17,), (2,), 2), ((30, 23), (3, 4), 5), ((19, 64), (1, 7), (2, 3)), ((9, 9, 11), (2, 1, 3), 4)],
-)  # fmt: skip
+    [
+        ((17,), (2,), 2),
+        ((30, 23), (3, 4), 5),
+        ((19, 64), (1, 7), (2, 3)),
+        ((9, 9, 11), (2, 1, 3), 4),
+    ],
+)
 @pytest.mark.parametrize(("blend", "ramp"), [("linear", None), ("smooth", None), ("linear", 2)])
 def test_weights_are_a_partition_of_unity(x64, shape, patches, overlap, blend, ramp):
     layout = cover(shape, patches, overlap, blend=blend, ramp=ramp)
