@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sino_jax import equations, loss, models, runtime, subdomain
+from sino_jax import equations, loss, models, subdomain
 from sino_jax.types import Instance
 
 POINTS, BATCH = 129, 8
@@ -114,8 +114,3 @@ def main() -> None:
         "share_of_points": share,
     }
     RESULT.write_text(json.dumps(report, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    runtime.use_tuned_allocator()
-    main()

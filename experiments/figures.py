@@ -48,7 +48,8 @@ def predictions(
     for row, directory in zip(axes, directories, strict=True):
         dataset = data.load(directory)
         instance = dataset.examples([sample])
-        prediction = trained.solve(instance.coefficient, instance.boundary, instance.scale)
+        given = instance.solution if instance.boundary is None else instance.boundary
+        prediction = trained.solve(instance.coefficient, given, instance.scale)
         error = float(
             loss.relative_l2(
                 boundary.to_channels(prediction), boundary.to_channels(instance.solution)

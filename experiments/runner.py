@@ -58,7 +58,7 @@ def row_label(config: ConfigDict) -> str:
 
 def directory(config: ConfigDict, runs: pathlib.Path) -> pathlib.Path:
     row = row_label(config).replace(" ", "-").lower()
-    return runs / config.experiment / config.preset / row / f"seed-{config.seed}"
+    return runs / config.equation / config.preset / row / f"seed-{config.seed}"
 
 
 def training_config(
@@ -124,7 +124,7 @@ def run(
     seconds = time.monotonic() - start
     _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
     result = {
-        "experiment": config.experiment,
+        "experiment": config.equation,
         "preset": config.preset,
         "row": row_label(config),
         "seed": config.seed,

@@ -8,12 +8,10 @@ extent of the whole, gives a solution for ν/λ: Re becomes λ Re.
 """
 
 import functools
-from collections.abc import Sequence
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from solvers import fourier, random_fields, time_stepping
@@ -22,7 +20,7 @@ from solvers import fourier, random_fields, time_stepping
 def solve(
     u0: Float[Array, "x"],
     nu: float | Float[Array, ""],
-    times: Sequence[float] | np.ndarray,
+    times: time_stepping.Times,
     *,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
@@ -54,7 +52,7 @@ def solve(
 def simulate(
     u0: Float[Array, "x"],
     nu: float | Float[Array, ""],
-    times: Sequence[float] | np.ndarray,
+    times: time_stepping.Times,
     *,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
@@ -72,7 +70,7 @@ def _simulate(u0, nu, *, times, order, cfl):
 
     def nonlinear_fn(u_hat):
         u = fourier.to_grid(u_hat, u0.shape)
-        return -0.5j * k * fourier.to_modes(u**2)
+        return fourier.differentiate(-k / 2, fourier.to_modes(u**2))
 
     def rate_fn(u_hat):
         fastest = jnp.max(jnp.abs(fourier.to_grid(u_hat, u0.shape)))

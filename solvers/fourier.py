@@ -12,6 +12,7 @@ unequal sizes work.
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
@@ -21,11 +22,25 @@ def cutoff(points: int) -> int:
     return (points - 1) // 3
 
 
-def wave_numbers(shape: Sequence[int], dtype: jnp.dtype) -> tuple[Float[Array, "..."], ...]:
+def wave_numbers(
+    shape: Sequence[int], dtype: jax.typing.DTypeLike
+) -> tuple[Float[Array, "..."], ...]:
     """Integer wave numbers of the stored modes, one array for each axis, ready to broadcast."""
     *leading, last = [jnp.arange(cutoff(n) + 1) for n in shape]
     axes = [jnp.concatenate([k, -k[:0:-1]]) for k in leading] + [last]
     return tuple(jnp.meshgrid(*[k.astype(dtype) for k in axes], indexing="ij", sparse=True))
+
+
+def scale(factor: Float[Array, "..."], modes: Complex[Array, "*modes"]) -> Complex[Array, "*modes"]:
+    """Real factors times modes; two real products, where promotion would make it a complex one."""
+    return jax.lax.complex(factor * modes.real, factor * modes.imag)
+
+
+def differentiate(
+    wave_number: Float[Array, "..."], modes: Complex[Array, "*modes"]
+) -> Complex[Array, "*modes"]:
+    """i k times modes."""
+    return jax.lax.complex(-wave_number * modes.imag, wave_number * modes.real)
 
 
 def to_modes(field: Float[Array, "*grid"]) -> Complex[Array, "*modes"]:

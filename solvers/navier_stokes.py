@@ -21,7 +21,6 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from solvers import fourier, random_fields, time_stepping
@@ -30,7 +29,7 @@ from solvers import fourier, random_fields, time_stepping
 def solve(
     vorticity: Float[Array, "x y"],
     reynolds: float | Float[Array, ""],
-    times: Sequence[float] | np.ndarray,
+    times: time_stepping.Times,
     *,
     forcing: Float[Array, "x y"] | None = None,
     order: Literal[2, 4] = 4,
@@ -67,7 +66,7 @@ def solve(
 def simulate(
     vorticity: Float[Array, "x y"],
     reynolds: float | Float[Array, ""],
-    times: Sequence[float] | np.ndarray,
+    times: time_stepping.Times,
     *,
     forcing: Float[Array, "x y"] | None = None,
     order: Literal[2, 4] = 4,
@@ -91,9 +90,8 @@ def _simulate(vorticity, reynolds, forcing, *, times, order, cfl):
 
     def nonlinear_fn(w_hat):
         u, v = _velocity(w_hat, shape)
-        uv_hat = fourier.to_modes(u * v)
-        difference_hat = fourier.to_modes(v**2 - u**2)
-        advection_hat = (kx**2 - ky**2) * uv_hat + kx * ky * difference_hat
+        advection_hat = fourier.scale(kx**2 - ky**2, fourier.to_modes(u * v))
+        advection_hat += fourier.scale(kx * ky, fourier.to_modes(v**2 - u**2))
         return advection_hat if forcing_hat is None else advection_hat + forcing_hat
 
     def rate_fn(w_hat):
@@ -120,9 +118,9 @@ def velocity(vorticity: Float[Array, "x y"]) -> Float[Array, "x y 2"]:
 def _velocity(w_hat: Array, shape: Sequence[int]) -> tuple[Array, Array]:
     kx, ky = fourier.wave_numbers(shape, w_hat.real.dtype)
     # The mode k = 0 is zero; any non-zero divisor keeps it so.
-    stream_hat = w_hat / jnp.maximum(kx**2 + ky**2, 1)
-    u = fourier.to_grid(1j * ky * stream_hat, shape)
-    v = fourier.to_grid(-1j * kx * stream_hat, shape)
+    laplacian = jnp.maximum(kx**2 + ky**2, 1)
+    u = fourier.to_grid(fourier.differentiate(ky / laplacian, w_hat), shape)
+    v = fourier.to_grid(fourier.differentiate(-kx / laplacian, w_hat), shape)
     return u, v
 
 

@@ -15,9 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Complex, Float
 
+from solvers.fourier import scale
+
 State = Complex[Array, "*modes"]
 StepFn = Callable[[State], State]
 NonlinearFn = Callable[[State], State]
+Times = Sequence[float] | np.ndarray | Float[Array, "time"]
 
 # Steps between two looks at the state, for the CFL bound and for blow-up. A look costs about as
 # much as one evaluation of N, a step of order 4 makes four.
@@ -63,10 +66,10 @@ def crank_nicolson_rk2(
     implicit = 1 / (1 - dt / 2 * linear)
 
     def step_fn(u: State) -> State:
-        start = explicit * u
+        start = scale(explicit, u)
         n_u = nonlinear_fn(u)
-        predicted = implicit * (start + dt * n_u)
-        return implicit * (start + dt / 2 * (n_u + nonlinear_fn(predicted)))
+        predicted = scale(implicit, start + scale(dt, n_u))
+        return scale(implicit, start + scale(dt / 2, n_u + nonlinear_fn(predicted)))
 
     return step_fn
 
@@ -89,16 +92,17 @@ def exponential_rk4(
 
     def step_fn(u: State) -> State:
         n_u = nonlinear_fn(u)
-        a = half * u + half_weight * n_u
+        a = scale(half, u) + scale(half_weight, n_u)
         n_a = nonlinear_fn(a)
-        b = half * u + half_weight * n_a
+        b = scale(half, u) + scale(half_weight, n_a)
         n_b = nonlinear_fn(b)
-        c = half * a + half_weight * (2 * n_b - n_u)
+        c = scale(half, a) + scale(half_weight, 2 * n_b - n_u)
+        n_c = nonlinear_fn(c)
         return (
-            full * u
-            + weight_start * n_u
-            + weight_middle * (n_a + n_b)
-            + weight_end * nonlinear_fn(c)
+            scale(full, u)
+            + scale(weight_start, n_u)
+            + scale(weight_middle, n_a + n_b)
+            + scale(weight_end, n_c)
         )
 
     return step_fn
@@ -136,7 +140,7 @@ def phi_functions(z: Float[Array, "*modes"]) -> tuple[Float[Array, "*modes"], ..
 def trajectory(
     step_factory: Callable[[Float[Array, ""]], StepFn],
     initial: State,
-    times: Sequence[float],
+    times: Times,
     *,
     rate_fn: Callable[[State], Float[Array, ""]],
     observe_fn: Callable[[State], Float[Array, "*grid"]],
@@ -211,7 +215,7 @@ def raise_on_failure(result: Trajectory) -> None:
         raise BlowUpError(time)
 
 
-def check_times(times: Sequence[float] | np.ndarray) -> tuple[float, ...]:
+def check_times(times: Times) -> tuple[float, ...]:
     """The requested times as a hashable tuple, or a ValueError unless 0 <= t_0 < t_1 < ..."""
     array = np.asarray(times, np.float64)
     if array.ndim != 1 or array.size == 0:

@@ -2,7 +2,7 @@
 
 Fields that every experiment has (an experiment's file states its values and adds its own):
 
-    experiment     name of the experiment
+    equation       a name of `sino_jax.equations`; the name of the experiment, too
     preset         tiny (seconds, for tests), demo, small (minutes on two cores), or paper
     data           config of `solvers.generate`
     seed           of weights, batches and crops; the data has its own seed in `solvers.configs`

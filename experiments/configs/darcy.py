@@ -10,7 +10,7 @@ nodes; crops of at least 32 points, super-domains of up to 4 times the side.
 from solvers import configs
 
 COMMON = {
-    "experiment": "darcy",
+    "equation": "darcy",
     "seed": 0,
     "model": "fno",
     "base": "none",

@@ -130,7 +130,9 @@ class Equation:
             )
         return jnp.concatenate(parts, axis=-1)
 
-    def split(self, inputs: Float[Array, "*grid _"]) -> tuple[Float[Array, "*grid _"], Sample]:
+    def split(
+        self, inputs: Float[Array, "*grid _"]
+    ) -> tuple[Float[Array, "*grid _"] | None, Sample]:
         """Inverse of `inputs`: the interior data, and a field with the traces and zeros inside.
 
         Lets a numerical solver stand where a model is expected.
@@ -143,7 +145,8 @@ class Equation:
             field = field.at[place].set(boundary.trace(extended, side))
             first += self.output_channels
         field = boundary.from_channels(field) if self.complex_valued else field
-        return inputs[..., : self.coefficient_channels], field
+        coefficient = inputs[..., : self.coefficient_channels]
+        return coefficient if self.coefficient_channels else None, field
 
     def validate(self, instance: Instance) -> None:
         """Raises a ValueError if a batch of problems cannot belong to this equation.
