@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Inexact
 
 from sino_jax.sine_transform import angles, sine_transform
 from sino_jax.types import Sample
@@ -75,6 +75,22 @@ def helmholtz(
     return _solve_by_sine_transforms(boundary, reaction, extent, shift=shift)
 
 
+def poisson(
+    load: Inexact[Array, "inner_x inner_y _"], *, extent: Sequence[float] = (1.0, 1.0)
+) -> Inexact[Array, "inner_x inner_y _"]:
+    """The inner nodes of -Δv = f with v = 0 on the boundary, in bilinear finite elements.
+
+    Args:
+      load: ∫ f φ for the nodal function φ of every inner node.
+      extent: side lengths of the rectangle.
+    """
+    shape = tuple(points + 2 for points in load.shape[:2])
+    steps = _steps(shape, extent)
+    zero = jnp.zeros((), load.real.dtype)
+    inverse = _q1_inverse_eigenvalues(shape, zero, steps, 0.0) / (steps[0] * steps[1])
+    return _sine_transforms(_sine_transforms(load) * inverse[..., None].astype(load.dtype))
+
+
 def square_cells(shape: Sequence[int]) -> tuple[float, ...]:
     """Extent of a node-centred grid of `shape` with square cells and unit area.
 
@@ -85,17 +101,21 @@ def square_cells(shape: Sequence[int]) -> tuple[float, ...]:
     return tuple(float(side / np.prod(sides) ** (1 / len(sides))) for side in sides)
 
 
+def apply_mass(values: Sample, axis: int) -> Array:
+    """The mass stencil (1, 4, 1) / 6 of linear elements at the inner nodes of an axis."""
+    v = jnp.moveaxis(values, axis, 0)
+    return jnp.moveaxis((v[:-2] + 4 * v[1:-1] + v[2:]) / 6, 0, axis)
+
+
 def _solve_by_sine_transforms(
     boundary: Sample, reaction: Float[Array, ""], extent: Sequence[float], *, shift: float = 0.0
 ) -> Sample:
     """Solves -Δu - reaction u = 0, u = g: Coons interpolation and a correction that vanishes on
     the boundary. The smooth start keeps the right-hand side, and with it round-off, small."""
     _check_boundary(boundary)
-    if len(extent) != 2 or min(extent) <= 0:
-        raise ValueError(f"extent must be two positive side lengths, got {tuple(extent)}")
-    steps = [length / (n - 1) for length, n in zip(extent, boundary.shape[:2], strict=True)]
+    steps = _steps(boundary.shape[:2], extent)
     start = coons(boundary)
-    mass = _mass(_mass(start, 0), 1)
+    mass = apply_mass(apply_mass(start, 0), 1)
     residual = _negative_laplacian_of_coons(boundary, steps) - reaction.astype(mass.dtype) * mass
     inverse = _q1_inverse_eigenvalues(boundary.shape[:2], reaction, steps, shift)
     coefficients = _sine_transforms(residual) * inverse[..., None].astype(residual.dtype)
@@ -131,12 +151,6 @@ def _q1_inverse_eigenvalues(
     return eigenvalues / (eigenvalues**2 + (shift * reaction * identity) ** 2)
 
 
-def _mass(values: Sample, axis: int) -> Array:
-    """The mass stencil (1, 4, 1) / 6 at the inner nodes of an axis."""
-    v = jnp.moveaxis(values, axis, 0)
-    return jnp.moveaxis((v[:-2] + 4 * v[1:-1] + v[2:]) / 6, 0, axis)
-
-
 def _sine_transforms(values: Sample) -> Sample:
     """Sine transform along both axes; the real and imaginary parts of complex values each."""
     if jnp.iscomplexobj(values):
@@ -155,6 +169,12 @@ def _between_sides(sides: Sample, axis: int, points: int) -> Array:
     weight = weight.reshape([points if i == axis else 1 for i in range(sides.ndim)])
     low, high = jnp.split(sides, 2, axis=axis)
     return (1 - weight) * low + weight * high
+
+
+def _steps(shape: Sequence[int], extent: Sequence[float]) -> list[float]:
+    if len(extent) != 2 or min(extent) <= 0:
+        raise ValueError(f"extent must be two positive side lengths, got {tuple(extent)}")
+    return [length / (points - 1) for length, points in zip(extent, shape, strict=True)]
 
 
 def _check_boundary(boundary: Sample) -> None:

@@ -12,6 +12,8 @@ from jax.test_util import check_grads
 
 from sino_jax import base, boundary, grid
 from sino_jax.sine_transform import sine_transform
+from solvers import darcy as darcy_solver
+from solvers import helmholtz as helmholtz_solver
 
 # Compiled whole: operation by operation, every new shape would be compiled dozens of times.
 coons = jax.jit(base.coons)
@@ -111,6 +113,17 @@ def test_helmholtz_is_the_finite_element_solution(x64, shape, extent):
     k, coefficient = 7.0, 1.3
     expected = finite_element_solution(g, coefficient, k**2, extent)
     actual = helmholtz(g, k, coefficient, extent=extent)
+    np.testing.assert_allclose(actual, expected, atol=1e-11 * np.abs(expected).max())
+
+
+def test_constant_coefficients_agree_with_the_solvers_of_the_data(x64):
+    shape, extent = (12, 9), (1.5, 0.8)
+    g = random_field(shape, is_complex=True)
+    coefficient = jnp.full(shape, 1.3)
+    expected = darcy_solver.solve(coefficient, g.real[..., 0], extent=extent)
+    np.testing.assert_allclose(harmonic(g.real, extent=extent)[..., 0], expected, atol=1e-12)
+    expected = helmholtz_solver.solve(coefficient, 7.0, dirichlet=g[..., 0], extent=extent)
+    actual = helmholtz(g, 7.0, 1.3, extent=extent)[..., 0]
     np.testing.assert_allclose(actual, expected, atol=1e-11 * np.abs(expected).max())
 
 
