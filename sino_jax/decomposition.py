@@ -37,7 +37,7 @@ class Refinement(NamedTuple):
     Attributes:
       solution: the last estimate, ``[batch, *grid, channel]``.
       change: ``[iterations, batch]``, relative L2 change of each iteration.
-      residual: ``[iterations + 1, batch]``, root mean square of the equation's residual (unit box)
+      residual: ``[iterations + 1, batch]``, root mean square of the equation's residual
         of the start and after each iteration.
     """
 
@@ -57,7 +57,7 @@ def refine(
     patches: int | Sequence[int],
     overlap: int | Sequence[int],
     iterations: int,
-    start: str | Batch = "coarse",
+    start: str | Array = "coarse",
     blend: str = "linear",
     ramp: int | None = None,
     tolerance: float | None = None,
@@ -122,7 +122,7 @@ def refine(
         problems = _problems(estimate, whole, equation=equation, layout=layout)
         solutions = _solve(apply_fn, params, problems, equation, patches_per_call)
         previous, estimate = estimate, _blend(solutions, boundary, equation=equation, layout=layout)
-        changes.append(relative_l2(estimate, previous))
+        changes.append(relative_l2(previous, estimate))
         residuals.append(_residual(estimate, whole, equation=equation, extent=extent))
         if tolerance is not None:
             measure = changes[-1] if criterion == "change" else residuals[-1] / residuals[0]
@@ -140,7 +140,7 @@ def refine_levels(
     scale: Scale,
     *,
     levels: Sequence[int | Sequence[int]],
-    start: str | Batch = "coarse",
+    start: str | Array = "coarse",
     **options,
 ) -> Refinement:
     """`refine` with several numbers of patches, coarse to fine, each from the last one's result.
@@ -168,7 +168,7 @@ def refine_levels(
 
 
 def _start(
-    start: str | Batch, apply_fn: ApplyFn, params, whole: Instance, equation: Equation
+    start: str | Array, apply_fn: ApplyFn, params, whole: Instance, equation: Equation
 ) -> Batch:
     if isinstance(start, str):
         if start not in STARTS:
