@@ -1,8 +1,12 @@
-"""Direct solver for -∇·(a∇u) - κ u = f on a rectangle with Dirichlet or Robin conditions.
+"""Solver for -∇·(a∇u) - κ u = f on a rectangle with Dirichlet or Robin conditions.
 
-The discretisation is `solvers.q1`, the elimination `solvers.dissection`. The matrix is symmetric, also
-when it is complex, so that one factorisation serves the transposed system, too. Gradients use that:
-they cost one more solve, not a differentiated elimination.
+The discretisation is `solvers.q1`. Systems are solved directly, by `solvers.elimination` along a
+`solvers.dissection`, or, where that is faster, by `solvers.multigrid`. The matrix is symmetric,
+also when it is complex, so that one factorisation serves the transposed system, too. Gradients use
+that: they cost one more solve, not a differentiated elimination.
+
+Everything acts on one problem. For a batch use `jax.vmap`, or on CPUs `jax.lax.map`, which is
+faster on large grids because one problem at a time fits into the cache.
 """
 
 from typing import NamedTuple
@@ -12,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact
 
-from solvers import dissection, elimination, q1
+from solvers import dissection, elimination, multigrid, q1
 from solvers.dissection import ABSENT
 from solvers.q1 import Operator
 
@@ -63,8 +67,6 @@ def solve(
     """
     if (dirichlet is None) == (operator.robin is None):
         raise ValueError("dirichlet must be given for Dirichlet conditions (robin=None) only")
-    grid = dissection.dissect(operator.coefficient.shape, operator.robin is None)
-    factors = factor(operator) if factors is None else factors
     given = [x for x in (load, dirichlet, operator.shift, operator.robin) if x is not None]
     dtype = np.result_type(*(x.dtype for x in given))
     unknown = jnp.ones(load.shape, dtype)
@@ -76,12 +78,37 @@ def solve(
     def matvec(u):
         return unknown * q1.apply(operator, unknown * u) + (1 - unknown) * u
 
-    def direct(_, b):
-        inside = elimination.solve(grid, factors, unknown * b)
-        return unknown * inside.astype(dtype) + (1 - unknown) * b
+    inverse = _inverse(operator, factors, dtype)
 
-    u = jax.lax.custom_linear_solve(matvec, unknown * load.astype(dtype), direct, symmetric=True)
+    def solve_unknown(_, b):
+        return unknown * inverse(unknown * b).astype(dtype) + (1 - unknown) * b
+
+    u = jax.lax.custom_linear_solve(
+        matvec, unknown * load.astype(dtype), solve_unknown, symmetric=True
+    )
     return u if dirichlet is None else u + values
+
+
+def _inverse(operator: Operator, factors: elimination.Factors | None, dtype: np.dtype):
+    """The solution operator; the one place that chooses between elimination and iteration.
+
+    Multigrid is faster from about 100 nodes a side on, but needs a coercive real problem. Cells
+    much longer than wide would slow it down, so that it is kept to nearly square grids.
+    """
+    shape = operator.coefficient.shape
+    coercive = operator.shift is None and operator.robin is None
+    if (
+        factors is None
+        and coercive
+        and not jnp.issubdtype(dtype, jnp.complexfloating)
+        and min(shape) >= 100
+        and max(shape) <= 2 * min(shape)
+    ):
+        operator = jax.lax.stop_gradient(operator)
+        return lambda load: multigrid.solve(operator, load)
+    factors = factor(operator) if factors is None else factors
+    grid = dissection.dissect(shape, operator.robin is None)
+    return lambda load: elimination.solve(grid, factors, load)
 
 
 @jax.jit
@@ -96,18 +123,14 @@ def residual(operator: Operator, u: q1.Nodal, load: q1.Nodal) -> Float[Array, ""
 
 @jax.jit
 def is_singular(operator: Operator, factors: elimination.Factors) -> Bool[Array, ""]:
-    """Whether the operator is singular to working precision.
+    """Whether the operator, or a block of its elimination, is singular to working precision.
 
-    One inverse iteration from a random vector of N entries: its growth is about |A⁻¹| / √N.
+    A mode of the operator shows in the block where it is eliminated, with its eigenvalue magnified
+    by at most the number of nodes a side: hence the tolerance. A NaN counts as singular.
     """
-    dtype = factors.cross[0].dtype
-    probe = jax.random.normal(jax.random.key(0), operator.coefficient.shape, dtype)
-    values = jnp.zeros_like(probe) if operator.robin is None else None
-    response = solve(operator, probe, dirichlet=values, factors=factors)
-    inverse_norm = jnp.linalg.norm(response) * probe.size**0.5 / jnp.linalg.norm(probe)
-    tolerance = 16 * jnp.finfo(dtype).eps * _norm_bound(operator).astype(inverse_norm.dtype)
-    # Written so that a NaN counts as singular.
-    return ~(inverse_norm * tolerance < 1)
+    precision = jnp.finfo(operator.coefficient.dtype).eps * max(operator.coefficient.shape)
+    growth = elimination.inverse_norm(factors) * _norm_bound(operator)
+    return ~(growth * precision < 1)
 
 
 def check(operator: Operator) -> None:
@@ -126,7 +149,8 @@ def check(operator: Operator) -> None:
         )
     if isinstance(coefficient, jax.core.Tracer):
         return
-    if not bool(jnp.all(jnp.isfinite(coefficient) & (coefficient > 0))):
+    values = np.asarray(coefficient)
+    if not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError("coefficient must be positive and finite at every node")
 
 
@@ -136,19 +160,18 @@ def _norm_bound(operator: Operator) -> Float[Array, ""]:
     return jnp.max(operator.coefficient) * 4 * (hx / hy + hy / hx)
 
 
-def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> Array:
-    """``[strip_x, strip_y, leaf_node, leaf_node]``: assembled leaves, unit rows for no unknowns."""
+def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> tuple[Array, ...]:
+    """The blocks A_ee, A_ek, A_kk ``[leaf, node, node]`` of the leaves: e inner, k perimeter."""
     hx, hy = operator.spacing
     cells = q1.cell_means(operator.coefficient)
     dtype = cells.dtype
-    x, y = (axis.cells for axis in grid.axes)
-    present = (x != ABSENT)[:, None, :, None] & (y != ABSENT)[None, :, None, :]
-    cells = cells[x[:, None, :, None], y[None, :, None, :]] * jnp.asarray(present, dtype)
-    cells = cells.reshape(len(x), len(y), -1)
+    x, y = (axis.cells[grid.strips[:, n]] for n, axis in enumerate(grid.axes))
+    present = (x != ABSENT)[:, :, None] & (y != ABSENT)[:, None, :]
+    index = np.where(present, x[:, :, None] * cells.shape[1] + y[:, None, :], cells.size)
+    cells = cells.ravel().at[index.reshape(len(x), -1)].get(mode="fill", fill_value=0)
 
     stiffness = [_slot_matrices(grid, axis, q1.STIFFNESS) for axis in (0, 1)]
     mass = [_slot_matrices(grid, axis, q1.MASS) for axis in (0, 1)]
-    nodes = len(grid.leaf_nodes)
     elements = sum(
         (ratio * np.einsum("sik,tik->stik", *pair)).astype(dtype)
         for ratio, pair in (
@@ -156,28 +179,28 @@ def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> Array:
             (jnp.asarray(hx / hy), (mass[0], stiffness[1])),
         )
     )
-    leaves = cells @ elements.reshape(1, cells.shape[-1], nodes**2)
-    leaves = leaves.reshape(*cells.shape[:-1], nodes, nodes)
     if operator.shift is not None:
         weight = operator.shift * jnp.asarray(hx * hy).astype(operator.shift.dtype)
         lines = [
             jnp.asarray(np.einsum("ns,sik->nik", axis.cells != ABSENT, matrices), weight.dtype)
             for axis, matrices in zip(grid.axes, mass, strict=True)
         ]
-        leaves = leaves.astype(weight.dtype) - weight * lines[0][:, None] * lines[1][None, :]
-    active = [_active(grid, axis) for axis in (0, 1)]
-    active = jnp.asarray(active[0][:, None] & active[1][None, :], leaves.dtype)
-    unit = (1 - active)[..., None] * jnp.eye(nodes, dtype=leaves.dtype)[None, None]
-    return leaves * active[..., None] * active[..., None, :] + unit
-
-
-def _active(grid: dissection.Dissection, axis: int) -> np.ndarray:
-    """Whether, along an axis, the nodes ``[strip, leaf_node]`` carry unknowns."""
-    nodes = grid.leaf_table(axis)
-    active = nodes != ABSENT
-    if grid.dirichlet:
-        active &= (nodes != 0) & (nodes != grid.shape[axis] - 1)
-    return active
+    dummies = (grid.leaf_table(0) == ABSENT) | (grid.leaf_table(1) == ABSENT)
+    e = grid.inner
+    blocks = []
+    for rows, columns in (np.s_[:e, :e], np.s_[:e, e:], np.s_[e:, e:]):
+        part = elements[:, :, rows, columns]
+        block = cells @ part.reshape(cells.shape[1], -1)
+        block = block.reshape(len(x), *part.shape[2:])
+        if operator.shift is not None:
+            line_x, line_y = (line[:, rows, columns] for line in lines)
+            masses = line_x[grid.strips[:, 0]] * line_y[grid.strips[:, 1]]
+            block = block.astype(weight.dtype) - weight * masses
+        if rows == columns and dummies.any():
+            unit = jnp.asarray(dummies[:, rows], block.dtype)
+            block += unit[:, :, None] * jnp.eye(unit.shape[1], dtype=block.dtype)[None]
+        blocks.append(block)
+    return tuple(blocks)
 
 
 def _slot_matrices(grid: dissection.Dissection, axis: int, element: np.ndarray) -> np.ndarray:
@@ -195,9 +218,9 @@ def _robin_entries(grid: dissection.Dissection, operator: Operator):
     """Index and values of -γ times the boundary mass matrix, quadrant by quadrant."""
     index, values = [], []
     for axis, step in enumerate(operator.spacing):
-        segments = dissection.boundary_segments(grid, axis).T
+        quadrant, *ends = dissection.boundary_segments(grid, axis).T
         weight = operator.robin * jnp.asarray(step).astype(operator.robin.dtype)
         for p, q in np.ndindex(2, 2):
-            index.append((*segments[:2], segments[2 + p], segments[2 + q]))
-            values.append(jnp.full(segments.shape[1], -weight * float(q1.MASS[p, q])))
+            index.append((quadrant, ends[p], ends[q]))
+            values.append(jnp.full(len(quadrant), -weight * float(q1.MASS[p, q])))
     return tuple(map(np.concatenate, zip(*index, strict=True))), jnp.concatenate(values)
