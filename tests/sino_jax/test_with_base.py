@@ -1,6 +1,6 @@
 """Models on top of base solutions: exact boundary and constant coefficients for any weights."""
 
-from functools import partial
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -39,29 +39,38 @@ def operator(name, base_name, shift=0.0):
     return build({**config, "base_shift": shift} if shift else config)
 
 
-def apply(model, inputs, scale):
-    variables = jax.jit(model.init)(jax.random.key(0), inputs, scale)
-    return variables, jax.jit(model.apply)(variables, inputs, scale)
+@functools.cache
+def compiled(name, base_name, shift=0.0):
+    """One program for all tests of an operator."""
+    return jax.jit(operator(name, base_name, shift).apply)
+
+
+def random_variables(model, inputs, scale):
+    """Weights of any size, not only an initialiser's; without compiling the initialisation."""
+    rng = np.random.default_rng(2)
+    shapes = jax.eval_shape(model.init, jax.random.key(0), inputs, scale)
+    return jax.tree.map(lambda leaf: jnp.asarray(0.5 * rng.normal(size=leaf.shape)), shapes)
 
 
 @pytest.mark.parametrize(("name", "base_name", "shift"), CASES)
 def test_trace_is_the_boundary_data_for_any_weights(x64, name, base_name, shift):
     _, g, inputs, scale = problem(name)
-    model = operator(name, base_name, shift)
-    variables, output = apply(model, inputs, scale)
+    variables = random_variables(operator(name, base_name, shift), inputs, scale)
+    output = compiled(name, base_name, shift)(variables, inputs, scale)
     expected = boundary.to_channels(g)
     for i in range(len(g)):
         np.testing.assert_allclose(boundary.ring(output[i]), boundary.ring(expected[i]), atol=1e-13)
     # The inside is the network's: it is not the base alone.
     without = jax.tree.map(jnp.zeros_like, variables)
-    base_alone = jax.jit(model.apply)(without, inputs, scale)
+    base_alone = compiled(name, base_name, shift)(without, inputs, scale)
     assert jnp.abs(output - base_alone).max() > 1e-3
 
 
 @pytest.mark.parametrize(("name", "base_name"), [case[:2] for case in CASES[1:]])
 def test_constant_coefficients_are_exact_for_any_weights(x64, name, base_name):
     coefficient, g, inputs, scale = problem(name, constant=True)
-    _, output = apply(operator(name, base_name), inputs, scale)
+    variables = random_variables(operator(name, base_name), inputs, scale)
+    output = compiled(name, base_name)(variables, inputs, scale)
     extent = base.square_cells(SHAPE)
     for i in range(len(g)):
         if name == "darcy":
@@ -73,22 +82,21 @@ def test_constant_coefficients_are_exact_for_any_weights(x64, name, base_name):
 
 def test_the_correction_is_homogeneous_in_the_boundary_data(x64):
     coefficient, g, inputs, scale = problem("darcy")
-    model = operator("darcy", "harmonic")
-    variables, output = apply(model, inputs, scale)
+    variables = random_variables(operator("darcy", "harmonic"), inputs, scale)
+    model = compiled("darcy", "harmonic")
+    output = model(variables, inputs, scale)
     scaled = jax.vmap(equations.get("darcy").inputs)(coefficient, 1000 * g)
-    np.testing.assert_allclose(
-        jax.jit(model.apply)(variables, scaled, scale), 1000 * output, rtol=1e-9
-    )
+    np.testing.assert_allclose(model(variables, scaled, scale), 1000 * output, rtol=1e-9)
 
 
 @pytest.mark.parametrize("constant", [False, True])
 def test_gradients_are_finite_and_reach_every_parameter_unless_the_base_is_exact(x64, constant):
     _, _, inputs, scale = problem("darcy", constant=constant)
     model = operator("darcy", "harmonic")
-    variables = jax.jit(model.init)(jax.random.key(0), inputs, scale)
+    variables = random_variables(model, inputs, scale)
 
     @jax.jit
-    @partial(jax.grad, argnums=(0, 1))
+    @functools.partial(jax.grad, argnums=(0, 1))
     def gradient(variables, inputs):
         return jnp.sum(model.apply(variables, inputs, scale) ** 2)
 
