@@ -8,6 +8,7 @@ with k̂ = λk and f̂ = λ²f. For Darcy the scale is only a label of the coeff
 (the number of correlation lengths a side, up to a factor), which shrinks with the domain alike.
 """
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
 from sino_jax import boundary
@@ -47,7 +48,7 @@ def helmholtz_residual(
     """-∇·(a ∇u) - k² u - f at the inner nodes, with k = `scale`."""
     solution, coefficient = boundary.as_complex(solution), boundary.as_complex(coefficient)
     diffusion = darcy_residual(coefficient, solution, extent=extent)
-    residual = diffusion - scale**2 * solution[1:-1, 1:-1]
+    residual = diffusion - jnp.asarray(scale, solution.dtype) ** 2 * solution[1:-1, 1:-1]
     return residual if forcing is None else residual - boundary.as_complex(forcing)[1:-1, 1:-1]
 
 
