@@ -6,9 +6,9 @@ Eliminating the unknowns e of a block in favour of those kept, k, is two product
     up:    r_k += Z^T r_e
     down:  u_e = G r_e + Z u_k
 
-The matrices are symmetric, not necessarily definite or real. Arrays of blocks have one leading axis,
-in which siblings are neighbours. The outer ring and the last cross may be complex while everything
-below is real.
+The matrices are symmetric, not necessarily definite or real. Arrays of blocks have one leading
+axis, in which siblings are neighbours. The outer ring and the last cross may be complex while
+everything below is real.
 """
 
 from typing import NamedTuple

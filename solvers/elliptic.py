@@ -1,8 +1,12 @@
-"""Direct solver for -∇·(a∇u) - κ u = f on a rectangle with Dirichlet or Robin conditions.
+"""Solver for -∇·(a∇u) - κ u = f on a rectangle with Dirichlet or Robin conditions.
 
-The discretisation is `solvers.q1`, the elimination `solvers.dissection`. The matrix is symmetric, also
+The discretisation is `solvers.q1`. Systems are solved directly, by `solvers.elimination` along a
+`solvers.dissection`, or, where that is faster, by `solvers.multigrid`. The matrix is symmetric, also
 when it is complex, so that one factorisation serves the transposed system, too. Gradients use that:
 they cost one more solve, not a differentiated elimination.
+
+Everything acts on one problem. For a batch use `jax.vmap`, or on CPUs `jax.lax.map`, which is faster
+on large grids because one problem at a time fits into the cache.
 """
 
 from typing import NamedTuple
@@ -12,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact
 
-from solvers import dissection, elimination, q1
+from solvers import dissection, elimination, multigrid, q1
 from solvers.dissection import ABSENT
 from solvers.q1 import Operator
 
@@ -63,8 +67,6 @@ def solve(
     """
     if (dirichlet is None) == (operator.robin is None):
         raise ValueError("dirichlet must be given for Dirichlet conditions (robin=None) only")
-    grid = dissection.dissect(operator.coefficient.shape, operator.robin is None)
-    factors = factor(operator) if factors is None else factors
     given = [x for x in (load, dirichlet, operator.shift, operator.robin) if x is not None]
     dtype = np.result_type(*(x.dtype for x in given))
     unknown = jnp.ones(load.shape, dtype)
@@ -76,12 +78,37 @@ def solve(
     def matvec(u):
         return unknown * q1.apply(operator, unknown * u) + (1 - unknown) * u
 
-    def direct(_, b):
-        inside = elimination.solve(grid, factors, unknown * b)
-        return unknown * inside.astype(dtype) + (1 - unknown) * b
+    inverse = _inverse(operator, factors, dtype)
 
-    u = jax.lax.custom_linear_solve(matvec, unknown * load.astype(dtype), direct, symmetric=True)
+    def solve_unknown(_, b):
+        return unknown * inverse(unknown * b).astype(dtype) + (1 - unknown) * b
+
+    u = jax.lax.custom_linear_solve(
+        matvec, unknown * load.astype(dtype), solve_unknown, symmetric=True
+    )
     return u if dirichlet is None else u + values
+
+
+def _inverse(operator: Operator, factors: elimination.Factors | None, dtype: np.dtype):
+    """The solution operator; the one place that chooses between elimination and iteration.
+
+    Multigrid is faster from about 100 nodes a side on, but needs a coercive real problem. Cells
+    much longer than wide would slow it down, so that it is kept to nearly square grids.
+    """
+    shape = operator.coefficient.shape
+    coercive = operator.shift is None and operator.robin is None
+    if (
+        factors is None
+        and coercive
+        and not jnp.issubdtype(dtype, jnp.complexfloating)
+        and min(shape) >= 100
+        and max(shape) <= 2 * min(shape)
+    ):
+        operator = jax.lax.stop_gradient(operator)
+        return lambda load: multigrid.solve(operator, load)
+    factors = factor(operator) if factors is None else factors
+    grid = dissection.dissect(shape, operator.robin is None)
+    return lambda load: elimination.solve(grid, factors, load)
 
 
 @jax.jit

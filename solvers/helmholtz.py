@@ -1,7 +1,7 @@
 """Helmholtz equation: -∇·(a∇u) - k² u = f on a rectangle, with impedance or Dirichlet data.
 
-Instances are solved with the impedance condition a ∂ₙu = ikβ u + g, which is well posed for every k;
-the Dirichlet problem that has the trace of u as data has the same solution.
+Instances are solved with the impedance condition a ∂ₙu = ikβ u + g, well posed for every k; the
+Dirichlet problem that has the trace of u as data has the same solution.
 """
 
 import jax

@@ -76,17 +76,16 @@ def _conjugate_gradients(matvec, load, precondition, tolerance):
         return (jnp.linalg.norm(r) > target) & (n < MOST_ITERATIONS)
 
     def step(state):
-        u, r, p, rz, n = state
+        u, r, p, rz_before, n = state
+        z = precondition(r)
+        rz = jnp.vdot(r, z)
+        p = z + rz / rz_before * p
         ap = matvec(p)
         alpha = rz / jnp.vdot(p, ap)
-        u, r = u + alpha * p, r - alpha * ap
-        z = precondition(r)
-        rz_next = jnp.vdot(r, z)
-        return u, r, z + rz_next / rz * p, rz_next, n + 1
+        return u + alpha * p, r - alpha * ap, p, rz, n + 1
 
-    z = precondition(load)
-    start = (jnp.zeros_like(load), load, z, jnp.vdot(load, z), 0)
-    return jax.lax.while_loop(unfinished, step, start)[0]
+    zero = jnp.zeros_like(load)
+    return jax.lax.while_loop(unfinished, step, (zero, load, zero, jnp.ones_like(target), 0))[0]
 
 
 def _v_cycle(levels, transfers, residual):

@@ -25,8 +25,6 @@ Times = Sequence[float] | np.ndarray | Float[Array, "time"]
 # Steps between two looks at the state, for the CFL bound and for blow-up. A look costs about as
 # much as one evaluation of N, a step of order 4 makes four.
 STEPS_PER_LOOK = 8
-
-
 # More steps than this between two requested times are taken for a mistake in the times or the data.
 MAX_STEPS = 100_000
 

@@ -1,4 +1,4 @@
-"""Darcy flow: exact solutions, exact discrete scale-consistency, gradients, and the random medium."""
+"""Darcy flow: exact solutions, discrete scale-consistency, gradients, and the random medium."""
 
 import jax
 import jax.numpy as jnp
