@@ -17,7 +17,7 @@ import numpy as np
 
 from sino_jax import models
 
-RESULTS = pathlib.Path(__file__).parent.parent / "results" / "benchmarks" / "resolution_freedom.json"
+RESULTS = pathlib.Path("results/benchmarks/resolution_freedom.json")
 GRIDS = ((64, 64), (96, 80), (128, 128))
 FINEST = 256
 _OPERATOR = dict(n_modes=(16, 16), hidden_channels=32, out_channels=1, coordinates=False)
