@@ -5,6 +5,8 @@
 where L is diagonal in Fourier space, real and non-positive (viscosity), and N is evaluated by the
 caller. The methods are functions that return functions: ``method(linear, nonlinear_fn, dt)`` gives
 the step ``state -> state``, so that whatever depends on the step size is computed once.
+
+``python -m benchmarks time_stepping`` compares them with jax-cfd's and exponax's integrators.
 """
 
 from collections.abc import Callable, Sequence
