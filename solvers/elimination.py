@@ -2,9 +2,9 @@
 
 Eliminating the unknowns e of a block in favour of those kept, k, is two products:
 
-    S = A_kk + A_ek^T Z,   Z = -G A_ek,   G = A_ee^{-1}
-    up:    r_k += Z^T r_e
-    down:  u_e = G r_e + Z u_k
+    S = A_kk - A_ek^T Z,   Z = G A_ek,   G = A_ee^{-1}
+    up:    r_k -= Z^T r_e
+    down:  u_e = G r_e - Z u_k
 
 The matrices are symmetric, not necessarily definite or real. Arrays of blocks have one leading
 axis, in which siblings are neighbours. The outer ring and the last cross may be complex while
@@ -72,17 +72,17 @@ def solve(grid: Dissection, factors: Factors, load: Inexact[Array, "x y"]) -> Ar
     pairs = jnp.iscomplexobj(load) and not jnp.iscomplexobj(factors.levels[0].inverse)
     vectors = deal(grid, _to_pairs(load) if pairs else load[..., None])
     loads = [vectors[:, : grid.inner]]
-    kept = vectors[:, grid.inner :] + _up(factors.levels[0], loads[0])
+    kept = vectors[:, grid.inner :] - _up(factors.levels[0], loads[0])
     for union, level in zip(grid.merges, factors.levels[1:], strict=True):
         eliminated, kept = _gather_loads(union, kept)
         loads.append(eliminated)
-        kept += _up(level, eliminated)
+        kept -= _up(level, eliminated)
 
     complex_top = pairs and factors.ring is not None
     kept = _from_pairs(kept) if complex_top else kept
     if factors.ring is not None:
         ring_load, kept = _gather_loads(grid.ring, kept)
-        kept += _up(factors.ring, ring_load)
+        kept -= _up(factors.ring, ring_load)
     cross, _ = _gather_loads(grid.cross, kept)
     known = _spread(grid.cross, _solve_cross(factors, cross[0])[None])
     if factors.ring is not None:
@@ -144,8 +144,8 @@ def _leaf_index(grid: Dissection) -> np.ndarray:
 
 def _eliminate(ee: Blocks, ek: Blocks, kk: Blocks) -> tuple[Level, Blocks]:
     inverse = _inverse(ee)
-    extension = -(inverse @ ek)
-    return Level(inverse, extension), kk + jnp.matrix_transpose(ek) @ extension
+    extension = inverse @ ek
+    return Level(inverse, extension), kk - jnp.matrix_transpose(ek) @ extension
 
 
 def _up(level: Level, load: Array) -> Array:
@@ -153,7 +153,7 @@ def _up(level: Level, load: Array) -> Array:
 
 
 def _down(level: Level, load: Array, known: Array) -> Array:
-    return level.inverse @ load + level.extension @ known
+    return level.inverse @ load - level.extension @ known
 
 
 def _assemble(union: Union, schur: Blocks) -> tuple[Blocks, Blocks, Blocks]:
@@ -210,15 +210,32 @@ def _spread(union: Union, vectors: Array) -> Array:
 
 
 def _inverse(matrix: Blocks) -> Blocks:
-    """Inverses of symmetric matrices by block Gauss-Jordan elimination without pivoting.
+    """Inverses of symmetric matrices by block elimination without pivoting.
 
     Its steps are batched products, where a library factorisation of each of the many small matrices
-    would be all overhead.
+    would be all overhead. Large matrices are halved, middle ones reduced by panels of columns.
     """
     size = matrix.shape[-1]
     if size <= 16:
         return jnp.moveaxis(_inverse_of_small(jnp.moveaxis(matrix, 0, -1)), -1, 0)
-    width = 8 if size <= 64 else 16 if size <= 128 else 32
+    if size <= 64:
+        return _inverse_by_panels(matrix, 8)
+    half = size // 2
+    low, coupling, high = matrix[:, :half, :half], matrix[:, :half, half:], matrix[:, half:, half:]
+    level, schur = _eliminate(low, coupling, high)
+    corner = _inverse(schur)
+    side = -(level.extension @ corner)
+    top = level.inverse - side @ jnp.matrix_transpose(level.extension)
+    rows = [
+        jnp.concatenate([top, side], axis=2),
+        jnp.concatenate([jnp.matrix_transpose(side), corner], axis=2),
+    ]
+    return jnp.concatenate(rows, axis=1)
+
+
+def _inverse_by_panels(matrix: Blocks, width: int) -> Blocks:
+    """Gauss-Jordan elimination of `width` columns at a time."""
+    size = matrix.shape[-1]
     steps = -(-size // width)
     padding = steps * width - size
     a = jnp.pad(matrix, ((0, 0), (0, padding), (0, padding)))

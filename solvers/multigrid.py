@@ -101,8 +101,7 @@ def _v_cycle(levels, transfers, residual):
     defect = jnp.pad(residual - _apply(level, jnp.pad(u, 1)), 1)
     coarse = _restrict(_restrict(defect, weights_x, 0), weights_y, 1)[1:-1, 1:-1]
     coarse = jnp.pad(_v_cycle(levels[1:], transfers[1:], coarse), 1)
-    fine = _prolong(_prolong(coarse, weights_x, 0, defect.shape[0]), weights_y, 1, defect.shape[1])
-    u += fine[1:-1, 1:-1]
+    u += _prolong(_prolong(coarse, weights_x, 0), weights_y, 1)[1:-1, 1:-1]
     return u + smooth * (residual - _apply(level, jnp.pad(u, 1)))
 
 
@@ -154,7 +153,7 @@ def _weights(steps: np.ndarray) -> np.ndarray:
     return pairs[:, 1] / pairs.sum(axis=1)
 
 
-def _prolong(u: Array, weights: np.ndarray, axis: int, nodes: int) -> Array:
+def _prolong(u: Array, weights: np.ndarray, axis: int) -> Array:
     """Linear interpolation along an axis: middle nodes are put between the coarse ones."""
     low, high = _ends(u, len(weights), axis)
     weight = _along(weights, axis, u.dtype)
