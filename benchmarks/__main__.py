@@ -4,11 +4,14 @@ import importlib
 import pathlib
 import sys
 
+from sino_jax import runtime
+
 NAMES = sorted(
     path.stem for path in pathlib.Path(__file__).parent.glob("[a-z]*.py") if path.stem != "peers"
 )
 
 if __name__ == "__main__":
+    runtime.use_tuned_allocator()
     chosen = sys.argv[1:] or NAMES
     unknown = sorted(set(chosen) - set(NAMES))
     if unknown:

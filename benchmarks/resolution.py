@@ -1,77 +1,111 @@
-"""Do outputs on finer and finer grids approach one another? Random weights, smooth periodic inputs.
+"""Is turbulence resolved on the grids of the data? The spectrum's tail, the balances, a picture.
 
     python -m benchmarks resolution
 
-For each model the table gives the relative difference, at common points, between its outputs on a
-grid and on 256². The convolutional models work on their own grid of 64² and only interpolate.
+For the (Re, grid) pairs of the Navier-Stokes data, up to 512² (1024² takes ten times as long as all
+others together), a flow develops for `BURN_IN` units of time. Then
+
+    tail        amplitude of ω in the last shell of kept wave numbers, relative to the largest one
+    energy      relative error of dE/dt = -2ν Z, E = ⟨u²⟩/2 and Z = ⟨ω²⟩/2
+    enstrophy   relative error of dZ/dt = -2ν P, P = ⟨|∇ω|²⟩/2
+    change      relative change of ω, 0.1 units later, if the grid is made twice as fine
+
+are printed and written to results/, and the vorticity is drawn to docs/images/.
 """
 
 import json
-import math
 import pathlib
-from collections.abc import Mapping
+import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sino_jax import models
+from solvers import fourier, navier_stokes
 
-RESULTS = pathlib.Path(__file__).parent.parent / "results" / "benchmarks" / "resolution.json"
-GRIDS = ((64, 64), (96, 80), (128, 128))
-FINEST = 256
-_OPERATOR = dict(n_modes=(16, 16), hidden_channels=32, out_channels=1, coordinates=False)
-_CONVOLUTION = dict(hidden_channels=16, out_channels=1, coordinates=False, periodic=True)
-VARIANTS = {
-    "FNO": dict(name="fno", **_OPERATOR),
-    "UNO": dict(name="uno", **_OPERATOR),
-    "SINO": dict(name="sino", **_OPERATOR),
-    "SINO, untruncated": dict(name="sino", truncated=False, **_OPERATOR),
-    "SINO, untruncated, with biases": dict(
-        name="sino", truncated=False, kernel_bias=True, **_OPERATOR
-    ),
-    "SINO-U": dict(name="sino_u", **_OPERATOR),
-    "SINO-U with biases": dict(name="sino_u", kernel_bias=True, **_OPERATOR),
-    "CNO": dict(name="cno", **_CONVOLUTION),
-    "UNet": dict(name="unet", n_levels=4, **_CONVOLUTION),
-    "FNO-UNet": dict(name="fno_unet", n_levels=4, n_modes=(16, 16), **_CONVOLUTION),
-}
+PAIRS = ((250.0, 64), (500.0, 128), (1000.0, 256), (2000.0, 256), (4000.0, 512))
+BURN_IN = 8.0
+STEP = 0.01  # of the central differences in the balances
+RESULT = pathlib.Path("results/benchmarks/resolution.json")
+IMAGE = pathlib.Path("docs/images/navier_stokes.png")
+
+
+def shell_amplitudes(vorticity: np.ndarray) -> np.ndarray:
+    """Root of the enstrophy in shells of wave numbers |k| = 0, 1, 2, ..."""
+    n = len(vorticity)
+    k = np.fft.fftfreq(n, 1 / n)
+    shells = np.rint(np.hypot(k[:, None], k[None, :])).astype(int)
+    return np.sqrt(np.bincount(shells.ravel(), np.abs(np.fft.fft2(vorticity)).ravel() ** 2))
+
+
+def budget(vorticity: jax.Array) -> tuple[float, float, float]:
+    """Energy, enstrophy and palinstrophy per area."""
+    kx, ky = fourier.wave_numbers(vorticity.shape, vorticity.dtype)
+    modes = fourier.to_modes(vorticity)
+    gradient = [fourier.to_grid(fourier.differentiate(k, modes), vorticity.shape) for k in (kx, ky)]
+    squares = (
+        (navier_stokes.velocity(vorticity) ** 2).sum(-1),
+        vorticity**2,
+        sum(g**2 for g in gradient),
+    )
+    return tuple(float(square.mean()) / 2 for square in squares)
+
+
+def refined(vorticity: jax.Array) -> jax.Array:
+    """The same function on twice the points a side."""
+    n = len(vorticity)
+    kx, ky = (np.asarray(k).ravel().astype(int) for k in fourier.wave_numbers((n, n), float))
+    spectrum = np.zeros((2 * n, n + 1), complex)
+    spectrum[np.ix_(kx, ky)] = 4 * fourier.to_modes(vorticity)
+    return jnp.asarray(np.fft.irfft2(spectrum, (2 * n, 2 * n)))
+
+
+def measure(reynolds: float, n: int) -> tuple[dict, np.ndarray]:
+    begin = time.perf_counter()
+    start = navier_stokes.sample_initial(jax.random.key(0), n)
+    times = [BURN_IN - STEP, BURN_IN, BURN_IN + STEP]
+    frames = navier_stokes.solve(start, reynolds, times, cfl=2.0)
+    seconds = time.perf_counter() - begin
+    (e0, z0, _), (_, z1, p1), (e2, z2, _) = (budget(frame) for frame in frames)
+    amplitudes = shell_amplitudes(np.asarray(frames[1]))
+    coarse = navier_stokes.solve(frames[1], reynolds, [0.1])[0]
+    fine = navier_stokes.solve(refined(frames[1]), reynolds, [0.1])[0][::2, ::2]
+    return {
+        "reynolds": reynolds,
+        "points": n,
+        "seconds": seconds,
+        "vorticity": (2 * z1) ** 0.5,
+        "tail": amplitudes[fourier.cutoff(n)] / amplitudes.max(),
+        "energy": abs((e0 - e2) * reynolds / (4 * STEP * z1) - 1),
+        "enstrophy": abs((z0 - z2) * reynolds / (4 * STEP * p1) - 1),
+        "change": float(jnp.linalg.norm(coarse - fine) / jnp.linalg.norm(fine)),
+    }, np.asarray(frames[1])
+
+
+def draw(rows: list[dict], fields: list[np.ndarray]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(2.2 * len(rows), 2.5), layout="constrained")
+    for axis, row, field in zip(figure.subplots(1, len(rows)), rows, fields, strict=True):
+        axis.imshow(field.T, origin="lower", cmap="RdBu_r", vmin=-3, vmax=3)
+        axis.set_title(f"Re = {row['reynolds']:g}, {row['points']}²", fontsize=9)
+        axis.set_axis_off()
+    IMAGE.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(IMAGE, dpi=90)
 
 
 def main() -> None:
-    table = {label: differences(fields) for label, fields in VARIANTS.items()}
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(table, indent=1) + "\n")
-    names = [f"{n} × {m}" for n, m in GRIDS]
-    print(f"| against {FINEST}² | {' | '.join(names)} |\n|---|---|---|---|")
-    for label, errors in table.items():
-        print(f"| {label} | {' | '.join(f'{error:.1e}' for error in errors)} |")
-
-
-def differences(fields: Mapping) -> list[float]:
-    """Relative differences to the finest grid at common points, for each of `GRIDS`."""
-    model = models.build({"centring": "cell", **fields})
-    scale = jnp.array([3.0])
-    variables = jax.jit(model.init)(jax.random.key(1), smooth_fields(32, 32), scale)
-    apply = jax.jit(model.apply)
-    finest = apply(variables, smooth_fields(FINEST, FINEST), scale)
-    errors = []
-    for shape in GRIDS:
-        common = [math.gcd(n, FINEST) for n in shape]
-        here = tuple(slice(None, None, n // c) for n, c in zip(shape, common, strict=True))
-        there = tuple(slice(None, None, FINEST // c) for c in common)
-        outputs = apply(variables, smooth_fields(*shape), scale)[0][here]
-        reference = finest[0][there]
-        errors.append(float(jnp.linalg.norm(outputs - reference) / jnp.linalg.norm(reference)))
-    return errors
-
-
-def smooth_fields(n: int, m: int) -> jax.Array:
-    """One example with three smooth periodic channels, ``[1, n, m, 3]``."""
-    x, y = np.meshgrid(np.arange(n) / n, np.arange(m) / m, indexing="ij")
-    waves = [
-        np.exp(np.sin(2 * np.pi * x) * np.cos(2 * np.pi * y)),
-        np.cos(2 * np.pi * (2 * x - y)),
-        np.sin(2 * np.pi * (x + 3 * y)),
-    ]
-    return jnp.asarray(np.stack(waves, axis=-1)[None], jnp.float32)
+    with jax.enable_x64(True):
+        rows, fields = zip(*(measure(*pair) for pair in PAIRS), strict=True)
+    draw(rows, fields)
+    print(f"Vorticity after {BURN_IN:g} units of time; picture in {IMAGE}.")
+    print("| Re | grid | seconds | rms ω | tail | energy | enstrophy | change |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        print(
+            f"| {row['reynolds']:g} | {row['points']}² | {row['seconds']:.0f} "
+            f"| {row['vorticity']:.2f} | {row['tail']:.0e} | {row['energy']:.0e} "
+            f"| {row['enstrophy']:.0e} | {row['change']:.0e} |"
+        )
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(json.dumps({"burn_in": BURN_IN, "rows": rows}, indent=2) + "\n")

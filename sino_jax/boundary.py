@@ -9,8 +9,9 @@ section "Boundary condition"). The extended channel of side ``(axis, end)`` is c
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Inexact
+from jaxtyping import Array, Complex, Float, Inexact
 
 from sino_jax.types import Batch, PerExample, RealBatch, Sample
 
@@ -31,12 +32,12 @@ def all_sides(dimensions: int) -> tuple[Side, ...]:
     return tuple(Side(axis, end) for axis in range(dimensions) for end in ("low", "high"))
 
 
-def trace(field: Sample, side: Side) -> Inexact[Array, "*face channel"]:
+def trace(field: Sample, side: Side) -> Inexact[Array, "*face _"]:
     """Restriction of one sample to a side; the side's axis is dropped."""
     return jnp.take(field, side.index, axis=side.axis)
 
 
-def extend(face: Inexact[Array, "*face channel"], side: Side, points: int) -> Sample:
+def extend(face: Inexact[Array, "*face _"], side: Side, points: int) -> Sample:
     """Repeats a trace `points` times along the axis of its side."""
     expanded = jnp.expand_dims(face, side.axis)
     shape = (*face.shape[: side.axis], points, *face.shape[side.axis :])
@@ -68,12 +69,13 @@ def magnitude(channels: RealBatch) -> PerExample:
     if that is zero, too), so that dividing by the magnitude is always safe.
     """
     axes = tuple(range(1, channels.ndim))
-    deviation = jnp.std(channels, axis=axes)
-    size = jnp.sqrt(jnp.mean(channels**2, axis=axes))
+    variance = jnp.var(channels, axis=axes)
+    mean_square = jnp.mean(channels**2, axis=axes)
     # A deviation at the level of round-off carries no scale.
-    threshold = 100 * jnp.finfo(channels.dtype).eps * size
-    fallback = jnp.where(size > 0, size, jnp.ones_like(size))
-    return jnp.where(deviation > threshold, deviation, fallback)
+    meaningful = variance > (100 * jnp.finfo(channels.dtype).eps) ** 2 * mean_square
+    fallback = jnp.where(mean_square > 0, mean_square, 1)
+    # The root is taken last, of a positive number, so that its gradient is finite.
+    return jnp.sqrt(jnp.where(meaningful, variance, fallback))
 
 
 def per_example(values: Float[Array, "batch"], like: Batch) -> Float[Array, "batch *ones"]:
@@ -81,7 +83,7 @@ def per_example(values: Float[Array, "batch"], like: Batch) -> Float[Array, "bat
     return values.reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def to_channels(field: Inexact[Array, "*shape channel"]) -> Float[Array, "*shape real_channel"]:
+def to_channels(field: Sample) -> Float[Array, "*grid _"]:
     """A complex field as a real one with (re, im) for each channel; a real field unchanged."""
     if not jnp.iscomplexobj(field):
         return field
@@ -89,9 +91,14 @@ def to_channels(field: Inexact[Array, "*shape channel"]) -> Float[Array, "*shape
     return pairs.reshape(*field.shape[:-1], 2 * field.shape[-1])
 
 
-def from_channels(channels: Float[Array, "*shape channel"]) -> Inexact[Array, "*shape half"]:
+def from_channels(channels: Float[Array, "*grid _"]) -> Sample:
     """Inverse of `to_channels` for complex fields."""
     if channels.shape[-1] % 2:
         raise ValueError(f"channels must come in (re, im) pairs, got {channels.shape[-1]} channels")
     pairs = channels.reshape(*channels.shape[:-1], -1, 2)
-    return jnp.asarray(pairs[..., 0] + 1j * pairs[..., 1])
+    return jax.lax.complex(pairs[..., 0], pairs[..., 1])
+
+
+def as_complex(field: Sample) -> Complex[Array, "*grid _"]:
+    """The field in the complex dtype of its precision."""
+    return field if jnp.iscomplexobj(field) else jax.lax.complex(field, jnp.zeros_like(field))

@@ -127,8 +127,8 @@ def coordinates(
 
 
 def crop(
-    field: Shaped[Array, "*shape"], start: Int[Array, "axis"], size: Sequence[int]
-) -> Shaped[Array, "*shape"]:
+    field: Shaped[Array, "..."], start: Int[Array, "axis"], size: Sequence[int]
+) -> Shaped[Array, "..."]:
     """The part of one sample ``[*grid, ...]`` that starts at index `start` and has `size` points.
 
     Args:
@@ -144,11 +144,13 @@ def crop(
     return jax.lax.dynamic_slice(field, jnp.concatenate([start, zeros]), (*size, *trailing))
 
 
-def random_start(key: Key, size: Sequence[int], shape: Sequence[int]) -> Int[Array, "axis"]:
-    """Uniformly random first index, on each axis, of a crop of `size` points inside `shape`."""
+def random_starts(
+    key: Key, count: int, size: Sequence[int], shape: Sequence[int]
+) -> Int[Array, "count axis"]:
+    """First indices of `count` crops of `size` points, uniformly at random inside `shape`."""
     check_box(size, shape)
-    room = jnp.array([n - m + 1 for m, n in zip(size, shape, strict=True)])
-    return jax.random.randint(key, (len(size),), 0, room)
+    room = jnp.array([[n - m + 1 for m, n in zip(size, shape, strict=True)]])
+    return jax.random.randint(key, (count, len(size)), 0, room)
 
 
 def check_box(size: Sequence[int], shape: Sequence[int]) -> None:

@@ -55,13 +55,13 @@ def restrict(
     )
 
 
-def random_start(
-    equation: Equation, key: Key, size: Sequence[int], shape: Sequence[int]
-) -> Int[Array, "axis"]:
-    """Uniformly random position of a sub-domain; anchored axes start at zero."""
-    start = grid.random_start(key, size, shape)
-    anchored = jnp.array([axis.anchored for axis in equation.axes])
-    return jnp.where(anchored, jnp.zeros_like(start), start)
+def random_starts(
+    equation: Equation, key: Key, count: int, size: Sequence[int], shape: Sequence[int]
+) -> Int[Array, "count axis"]:
+    """Uniformly random positions of `count` sub-domains; anchored axes start at zero."""
+    starts = grid.random_starts(key, count, size, shape)
+    free = jnp.array([[int(not axis.anchored) for axis in equation.axes]], starts.dtype)
+    return starts * free
 
 
 def inputs(equation: Equation, instance: Instance) -> Array:

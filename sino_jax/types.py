@@ -11,9 +11,9 @@ from typing import NamedTuple
 from jaxtyping import Array, Float, Inexact, PRNGKeyArray
 
 Key = PRNGKeyArray
-Sample = Inexact[Array, "*grid channel"]
-Batch = Inexact[Array, "batch *grid channel"]
-RealBatch = Float[Array, "batch *grid channel"]
+Sample = Inexact[Array, "*grid _"]
+Batch = Inexact[Array, "batch *grid _"]
+RealBatch = Float[Array, "batch *grid _"]
 Scale = Float[Array, "batch"]
 PerExample = Float[Array, "batch"]
 

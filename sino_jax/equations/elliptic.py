@@ -22,7 +22,7 @@ def darcy_residual(
     scale: float | Float[Array, ""] | None = None,
     *,
     extent: tuple[float, float] = (1.0, 1.0),
-) -> Inexact[Array, "inner_x inner_y channel"]:
+) -> Inexact[Array, "inner_x inner_y _"]:
     """-∇·(a ∇u) at the inner nodes, from fluxes between nodes. Does not depend on `scale`."""
     del scale
     nx, ny = solution.shape[:2]
@@ -44,12 +44,12 @@ def helmholtz_residual(
     *,
     extent: tuple[float, float] = (1.0, 1.0),
     forcing: Sample | None = None,
-) -> Inexact[Array, "inner_x inner_y channel"]:
+) -> Inexact[Array, "inner_x inner_y _"]:
     """-∇·(a ∇u) - k² u - f at the inner nodes, with k = `scale`."""
-    solution = solution.astype(jnp.result_type(solution, jnp.complex64))
-    diffusion = darcy_residual(coefficient.astype(solution.dtype), solution, extent=extent)
-    residual = diffusion - scale**2 * solution[1:-1, 1:-1]
-    return residual if forcing is None else residual - forcing[1:-1, 1:-1]
+    solution, coefficient = boundary.as_complex(solution), boundary.as_complex(coefficient)
+    diffusion = darcy_residual(coefficient, solution, extent=extent)
+    residual = diffusion - jnp.asarray(scale, solution.dtype) ** 2 * solution[1:-1, 1:-1]
+    return residual if forcing is None else residual - boundary.as_complex(forcing)[1:-1, 1:-1]
 
 
 NODES = (Axis("x", "node"), Axis("y", "node"))

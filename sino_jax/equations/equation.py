@@ -106,9 +106,7 @@ class Equation:
         grid.check_box(size, shape)
         return tuple(size)
 
-    def inputs(
-        self, coefficient: Sample | None, field: Sample | None
-    ) -> Float[Array, "*grid channel"]:
+    def inputs(self, coefficient: Sample | None, field: Sample | None) -> Float[Array, "*grid _"]:
         """Model inputs of one sample: interior data, then the traces of `field` as channels.
 
         Args:
@@ -122,8 +120,8 @@ class Equation:
             parts.append(boundary.to_channels(coefficient))
         if self.sides:
             self._check_field("field", field, self.solution_channels)
-            dtype = jnp.result_type(field, jnp.complex64) if self.complex_valued else field.dtype
-            traces = boundary.extended_traces(field.astype(dtype), self.sides)
+            field = boundary.as_complex(field) if self.complex_valued else field
+            traces = boundary.extended_traces(field, self.sides)
             parts.append(boundary.to_channels(traces))
         if len({part.shape[:-1] for part in parts}) > 1:
             raise ValueError(
@@ -131,6 +129,24 @@ class Equation:
                 f"{coefficient.shape} and {field.shape}"
             )
         return jnp.concatenate(parts, axis=-1)
+
+    def split(
+        self, inputs: Float[Array, "*grid _"]
+    ) -> tuple[Float[Array, "*grid _"] | None, Sample]:
+        """Inverse of `inputs`: the interior data, and a field with the traces and zeros inside.
+
+        Lets a numerical solver stand where a model is expected.
+        """
+        field = jnp.zeros((*inputs.shape[:-1], self.output_channels), inputs.dtype)
+        first = self.coefficient_channels
+        for side in self.sides:
+            extended = inputs[..., first : first + self.output_channels]
+            place = (slice(None),) * side.axis + (side.index,)
+            field = field.at[place].set(boundary.trace(extended, side))
+            first += self.output_channels
+        field = boundary.from_channels(field) if self.complex_valued else field
+        coefficient = inputs[..., : self.coefficient_channels]
+        return coefficient if self.coefficient_channels else None, field
 
     def validate(self, instance: Instance) -> None:
         """Raises a ValueError if a batch of problems cannot belong to this equation.

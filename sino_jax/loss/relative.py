@@ -6,10 +6,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
 from sino_jax import grid
-from sino_jax.types import Batch, PerExample
+from sino_jax.types import PerExample
+
+# [batch, *grid, channel]; the shapes are compared by `_check_shapes`, which explains itself.
+Fields = Inexact[Array, "..."]
 
 
-def relative_l2(prediction: Batch, target: Batch) -> PerExample:
+def relative_l2(prediction: Fields, target: Fields) -> PerExample:
     r"""Relative error in the discrete L2 norm over grid and channels, ||p - t|| / ||t||.
 
     Args:
@@ -21,12 +24,12 @@ def relative_l2(prediction: Batch, target: Batch) -> PerExample:
       ``[batch]``. The gradient at ``prediction == target`` is zero, not NaN.
     """
     _check_shapes(prediction, target)
-    return _quotient(_norm(prediction - target), _norm(target))
+    return relative(l2_norm(prediction - target), l2_norm(target))
 
 
 def relative_h1(
-    prediction: Batch,
-    target: Batch,
+    prediction: Fields,
+    target: Fields,
     *,
     centrings: Sequence[grid.Centring],
     extent: Sequence[float] | None = None,
@@ -36,15 +39,15 @@ def relative_h1(
     shape = target.shape[1:-1]
     steps = grid.spacing(extent or (1.0,) * len(shape), shape, centrings)
 
-    def norm(field: Batch) -> PerExample:
+    def norm(field: Fields) -> PerExample:
         gradient = [grid.derivative(field, axis + 1, step) for axis, step in enumerate(steps)]
-        return _norm(jnp.stack([field, *gradient], axis=-1))
+        return l2_norm(jnp.stack([field, *gradient], axis=-1))
 
-    return _quotient(norm(prediction - target), norm(target))
+    return relative(norm(prediction - target), norm(target))
 
 
 def relative_l2_central_half(
-    prediction: Batch, target: Batch, *, axes: Sequence[int] | None = None
+    prediction: Fields, target: Fields, *, axes: Sequence[int] | None = None
 ) -> PerExample:
     """Relative L2 error on the central half of the grid on each of `axes` (all by default).
 
@@ -61,14 +64,16 @@ def relative_l2_central_half(
     return relative_l2(prediction[tuple(window)], target[tuple(window)])
 
 
-def _norm(field: Inexact[Array, "batch *rest"]) -> PerExample:
+def l2_norm(field: Fields) -> PerExample:
+    """Discrete L2 norm of each example (up to the grid's constant), with a gradient at zero."""
     square = jnp.sum(field.real**2 + field.imag**2, axis=tuple(range(1, field.ndim)))
     positive = square > 0
     # The square root has no derivative at zero: take it of one there, and select zero.
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
 
 
-def _quotient(error: PerExample, size: PerExample) -> PerExample:
+def relative(error: PerExample, size: PerExample) -> PerExample:
+    """Quotient of two norms that stays finite where `size` is zero."""
     return error / jnp.maximum(size, jnp.finfo(size.dtype).tiny)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import flax.linen as nn
 from ml_collections import ConfigDict
 
+from sino_jax.models import with_base
 from sino_jax.models.cno import CNO
 from sino_jax.models.fno import FNO
 from sino_jax.models.fno_unet import FNOUNet
@@ -29,7 +30,7 @@ MODELS: dict[str, type[nn.Module]] = {
     "cno": CNO,
     "fno_unet": FNOUNet,
 }
-BASES = ("none",)
+BASES = ("none", *with_base.BASES)
 
 
 def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
@@ -37,7 +38,8 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
 
     Args:
       config: a mapping or ConfigDict with `name`, one of `MODELS`, and
-        fields of that model's class; `base` names a base solution that the model corrects.
+        fields of that model's class; `base`, one of `BASES`, names a base solution that the model
+        corrects, and `base_shift` its distance from resonances (see `with_base.WithBase`).
 
     Raises:
       ValueError: an unknown model or field (the nearest valid one is suggested), a missing field.
@@ -48,7 +50,7 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     """
     fields = {key: _static(value) for key, value in config.items()}
     name = fields.pop("name", None)
-    base = fields.pop("base", "none")
+    base, shift = fields.pop("base", "none"), fields.pop("base_shift", 0.0)
     if name not in MODELS:
         raise ValueError(f"unknown model name {name!r}{_suggestion(str(name), MODELS)}")
     if base not in BASES:
@@ -63,7 +65,9 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     required = {key for key, field in valid.items() if field.default is dataclasses.MISSING}
     if missing := sorted(required - set(fields)):
         raise ValueError(f"model {name!r} needs the fields {missing}")
-    return model(**fields)
+    if base == "none":
+        return model(**fields)
+    return with_base.correct(model, fields, base=base, shift=shift)
 
 
 def _static(value: Any) -> Any:

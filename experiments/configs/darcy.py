@@ -1,0 +1,91 @@
+"""Darcy flow: Table 1 (Darcy part) and the comparison with symmetries.
+
+    python -m experiments.darcy --config=experiments/configs/darcy.py:small,model=fno
+    python -m experiments.darcy --config=experiments/configs/darcy.py:small,consistency=sub+super
+
+Paper sizes: 20 modes, width 64, 4 layers, batch 8, rate 1e-3, 200 epochs of 1024 samples on 129²
+nodes; crops of at least 32 points, super-domains of up to 4 times the side.
+"""
+
+from solvers import configs
+
+COMMON = {
+    "equation": "darcy",
+    "seed": 0,
+    "model": "fno",
+    "base": "none",
+    "consistency": "none",
+    "symmetries": "none",
+    "learning_rate": 1e-3,
+    "batch_size": 8,
+    "n_layers": 4,
+    "padding": 0.25,
+}
+PRESETS = {
+    "tiny": {
+        "data": "tiny",
+        "epochs": 2,
+        "n_modes": 4,
+        "hidden_channels": 8,
+        "n_layers": 2,
+        "sub_sizes": (9, 17),
+        "super_rates": (2.0,),
+        "n_levels": 2,
+        "size": 16,
+    },
+    "demo": {
+        "data": "small,name=darcy-demo,train_samples=192,test_samples=24",
+        "epochs": 20,
+        "n_modes": 8,
+        "hidden_channels": 16,
+        "n_layers": 3,
+        "sub_sizes": (17, 33, 49),
+        "super_rates": (1.5,),
+        "n_levels": 3,
+        "size": 64,
+    },
+    "small": {
+        "data": "small",
+        "epochs": 25,
+        "n_modes": 12,
+        "hidden_channels": 24,
+        "sub_sizes": (17, 25, 33, 49),
+        "super_rates": (1.5, 2.0),
+        "n_levels": 4,
+        "size": 64,
+    },
+    "paper": {
+        "data": "paper",
+        "epochs": 200,
+        "n_modes": 20,
+        "hidden_channels": 64,
+        "sub_sizes": (33, 49, 65, 81, 97, 113),
+        "super_rates": (1.5, 2.0, 3.0, 4.0),
+        "n_levels": 5,
+        "size": 128,
+    },
+}
+
+
+def get_config(text: str = "small"):
+    return configs.resolve(text, {**COMMON, "preset": text.split(",")[0]}, PRESETS)
+
+
+def model_fields(config) -> dict:
+    """What `sino_jax.models.build` needs beside the channels, for each model of the table."""
+    spectral = {
+        "n_modes": (config.n_modes, config.n_modes),
+        "hidden_channels": config.hidden_channels,
+        "padding": config.padding,
+    }
+    pyramid = {
+        "hidden_channels": config.hidden_channels // 2,
+        "n_levels": config.n_levels,
+        "size": config.size,
+    }
+    return {
+        "fno": {**spectral, "n_layers": config.n_layers},
+        "uno": {**spectral, "n_levels": 3},
+        "unet": pyramid,
+        "cno": {**pyramid, "n_levels": config.n_levels - 1},
+    }[config.model]

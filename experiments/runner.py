@@ -1,0 +1,174 @@
+"""Runs one row of a table: data, training, evaluation, result; resumes, and never runs twice.
+
+    runs/<experiment>/<preset>/<row>/seed-<n>/
+        config.json, checkpoints, metrics     made by `sino_jax.train.fit`
+        result.json                           errors at every scale, made last
+
+`run` is what every ``python -m experiments.<name>`` calls; an experiment states how its config
+becomes a model, a loss and data sets in a `Experiment`.
+"""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from absl import app, flags, logging
+from ml_collections import ConfigDict, config_flags
+
+from sino_jax import checkpoint, equations, provenance, runtime, train
+from sino_jax.loss import training_loss
+from solvers import generate
+
+RESULT = "result.json"
+LABELS = {"fno": "FNO", "unet": "UNet", "uno": "UNO", "cno": "CNO", "sino": "SINO"} | {
+    "sino_u": "SINO-U"
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """How the configs of one experiment become a training run.
+
+    Attributes:
+      equation: a name of `sino_jax.equations`.
+      data_config: ``config.data`` -> config of `solvers.generate`.
+      model_fields: config -> fields of `sino_jax.models.build`, without name and channels.
+      prior: config -> distribution of inputs at larger scales, for `sino_jax.superdomain`; None
+        continues the data by reflection.
+    """
+
+    equation: str
+    data_config: Callable[[str], ConfigDict]
+    model_fields: Callable[[ConfigDict], Mapping[str, Any]]
+    prior: Callable[[ConfigDict], Callable | None] = lambda config: None
+
+
+def row_label(config: ConfigDict) -> str:
+    """The name of a config's row, as in the paper where the paper has it."""
+    label = LABELS[config.model]
+    label += "" if config.base == "none" else f" on {config.base} base"
+    extras = {"none": "", "sub+super": "+scale", "sub": "+sub", "super": "+super"}
+    label += extras[config.consistency]
+    return label + ("" if config.symmetries == "none" else f"+{config.symmetries}")
+
+
+def directory(config: ConfigDict, runs: pathlib.Path) -> pathlib.Path:
+    row = row_label(config).replace(" ", "-").lower()
+    return runs / config.equation / config.preset / row / f"seed-{config.seed}"
+
+
+def training_config(
+    experiment: Experiment, config: ConfigDict, data: Mapping[str, pathlib.Path]
+) -> dict[str, Any]:
+    """The config of `sino_jax.train.fit` for one row."""
+    equation = equations.get(experiment.equation)
+    return {
+        "seed": config.seed,
+        "equation": equation.name,
+        "model": {
+            "name": config.model,
+            "base": config.base,
+            "in_channels": equation.input_channels,
+            "out_channels": equation.output_channels,
+            "boundary_channels": equation.boundary_channels,
+            **experiment.model_fields(config),
+        },
+        "loss": loss_options(config),
+        "experiment": config.to_dict(),
+        "data": {
+            "train": tuple(str(path) for name, path in data.items() if name.startswith("train")),
+            "test": tuple(str(path) for name, path in data.items() if name.startswith("test")),
+            "batch_size": config.batch_size,
+        },
+        "epochs": config.epochs,
+        "optimizer": {"learning_rate": config.learning_rate},
+    }
+
+
+def loss_options(config: ConfigDict) -> dict[str, Any]:
+    """Options of `sino_jax.loss.training_loss`."""
+    parts = set(config.consistency.split("+")) - {"none"}
+    if unknown := parts - {"sub", "super"}:
+        raise ValueError(f"consistency is made of sub and super, got {sorted(unknown)}")
+    symmetries = () if config.symmetries == "none" else tuple(config.symmetries.split("+"))
+    return {
+        "sub_sizes": config.sub_sizes if "sub" in parts else (),
+        "super_rates": config.super_rates if "super" in parts else (),
+        "symmetries": symmetries,
+    }
+
+
+def run(
+    experiment: Experiment, config: ConfigDict, *, data: pathlib.Path, runs: pathlib.Path
+) -> dict[str, Any]:
+    """Trains and evaluates one row, or reads its result if it is there."""
+    workdir = directory(config, runs)
+    result_path = workdir / RESULT
+    if result_path.exists():
+        result = json.loads(result_path.read_text())
+        if result["config"] == json.loads(config.to_json()):
+            return result
+        raise ValueError(f"{result_path} is the result of another config; move it away first")
+
+    sets = generate.generate_all(experiment.data_config(config.data), data, log=print)
+    settings = training_config(experiment, config, sets)
+    start = time.monotonic()
+    loss = functools.partial(
+        training_loss, **settings["loss"], super_prior=experiment.prior(config)
+    )
+    train.fit(settings, workdir, loss=loss)
+    seconds = time.monotonic() - start
+    _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
+    result = {
+        "experiment": config.equation,
+        "preset": config.preset,
+        "row": row_label(config),
+        "seed": config.seed,
+        "trained_scales": meta["scales"],
+        "errors": meta["evaluation"],
+        # Of the last start only, if the run was interrupted.
+        "seconds": seconds,
+        "config": json.loads(config.to_json()),
+        "provenance": provenance.describe(),
+    }
+    temporary = result_path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
+    temporary.replace(result_path)
+    return result
+
+
+def errors_by_scale(
+    result: Mapping[str, Any], *, metric: str = "relative_l2"
+) -> dict[float, float]:
+    """Relative errors of a result by scale."""
+    return {
+        float(name.rsplit("-", 1)[1]): metrics[metric] for name, metrics in result["errors"].items()
+    }
+
+
+def main(experiment: Experiment) -> None:
+    """The command line of an experiment: ``python -m experiments.<name> --config=...``."""
+    runtime.use_tuned_allocator()
+    runtime.use_compilation_cache()
+    config = config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
+    data = flags.DEFINE_string("data", "data", "directory of all data sets")
+    runs = flags.DEFINE_string("runs", "runs", "directory of all runs")
+    flags.mark_flag_as_required("config")
+
+    def run_and_print(argv):
+        del argv
+        logging.set_verbosity(logging.WARNING)  # Orbax narrates every file at level INFO
+        result = run(
+            experiment, config.value, data=pathlib.Path(data.value), runs=pathlib.Path(runs.value)
+        )
+        print(f"{result['row']}, seed {result['seed']}: relative L2 error in percent")
+        for scale, error in errors_by_scale(result).items():
+            mark = " (training scale)" if scale in result["trained_scales"] else ""
+            print(f"  scale {scale:g}: {100 * error:.3f}{mark}")
+        print(f"result: {directory(config.value, pathlib.Path(runs.value)) / RESULT}")
+
+    app.run(run_and_print)

@@ -1,0 +1,231 @@
+"""Progress of a run: JSON lines always, a bar on a terminal or plain lines elsewhere, and extras.
+
+``workdir/metrics.jsonl`` holds one object a line: ``{"kind": ..., "step": ..., "time": ..., ...}``.
+A run that resumes at step n first removes the lines after n, so that the file reads as if the run
+had never been interrupted.
+"""
+
+import io
+import json
+import math
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+FILE = "metrics.jsonl"
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """A further place for scalars, such as TensorBoard."""
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Logger:
+    """Writes the metrics of a run. A context manager.
+
+    Args:
+      workdir: directory of the run; it must exist.
+      total_steps: length of the run, for the bar and the time left.
+      active: False on all but one process: nothing is written then.
+      stream: where the bar or the lines go.
+      sinks: further places for the scalars.
+    """
+
+    def __init__(
+        self,
+        workdir: str | os.PathLike,
+        *,
+        total_steps: int,
+        active: bool = True,
+        stream: io.TextIOBase | None = None,
+        sinks: tuple[Sink, ...] = (),
+    ):
+        self._active = active
+        self._total = total_steps
+        self._stream = sys.stderr if stream is None else stream
+        self._on_terminal = self._stream.isatty()
+        self._sinks = sinks if active else ()
+        self._path = pathlib.Path(workdir) / FILE
+        self._file = self._path.open("a") if active else None
+        self._width = 0
+        self._since = (0, time.monotonic())
+
+    def __enter__(self) -> "Logger":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def rewind(self, step: int) -> None:
+        """Prepares for the steps after `step`: lines of an earlier attempt at them are removed."""
+        self._since = (step, time.monotonic())
+        if self._active:
+            self._file.close()
+            _remove_after(self._path, step)
+            self._file = self._path.open("a")
+
+    def train(self, step: int, values: Mapping[str, float]) -> None:
+        """Averages over the last steps, with the speed since the call before."""
+        before, then = self._since
+        now = time.monotonic()
+        self._since = (step, now)
+        speed = (step - before) / max(now - then, 1e-9)
+        self.record("train", step, {**values, "steps_per_second": speed})
+        line = progress_line(step, self._total, values.get("loss", math.nan), speed)
+        self._show(line, transient=True)
+
+    def evaluation(self, step: int, values: Mapping[str, float]) -> None:
+        """Errors on test data."""
+        self.record("evaluation", step, values)
+        listed = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        self._show(f"step {step}: {listed}")
+
+    def message(self, text: str, *, step: int | None = None) -> None:
+        """Something that happened, in words."""
+        self.record("message", step, {"text": text})
+        self._show(text)
+
+    def summary(self, step: int, values: Mapping[str, Any]) -> None:
+        """The closing lines of a run."""
+        self.record("summary", step, values)
+        self._show(_lines(values))
+
+    def show_summary(self) -> bool:
+        """Shows the summary again if the run has one; returns whether it has."""
+        entries = _parse(self._path.read_text()) if self._active else []
+        summaries = [entry for entry in entries if entry["kind"] == "summary"]
+        if summaries:
+            values = {k: v for k, v in summaries[-1].items() if k not in ("kind", "step", "time")}
+            self._show(_lines(values))
+        return bool(summaries)
+
+    def record(self, kind: str, step: int | None, values: Mapping[str, Any]) -> None:
+        """One JSON line, and the scalars among `values` to the sinks; nothing is shown."""
+        if not self._active:
+            return
+        entry = {"kind": kind, "step": step, "time": time.time(), **values}
+        # A NaN is no JSON; what went wrong is exactly what a reader looks for, so keep its name.
+        self._file.write(json.dumps(_finite_or_name(entry)) + "\n")
+        self._file.flush()
+        scalars = {f"{kind}/{k}": v for k, v in values.items() if isinstance(v, int | float)}
+        for sink in self._sinks:
+            if scalars:
+                sink.scalars(step, scalars)
+
+    def close(self) -> None:
+        """Ends the bar's line and closes all files; may be called twice."""
+        if self._active and self._width:
+            self._stream.write("\n")
+            self._width = 0
+        if self._file is not None:
+            self._file.close()
+        for sink in self._sinks:
+            sink.close()
+        self._sinks = ()
+
+    def _show(self, text: str, *, transient: bool = False) -> None:
+        if not self._active:
+            return
+        if self._on_terminal:
+            # A bar overwrites itself; blanks remove what is left of a longer line.
+            self._stream.write("\r" + text.ljust(self._width) + ("" if transient else "\n"))
+            self._width = len(text) if transient else 0
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+class TensorBoard:
+    """Scalars as TensorBoard events in ``workdir/tensorboard``; needs the extra `tensorboard`."""
+
+    def __init__(self, workdir: str | os.PathLike):
+        from tensorboardX import SummaryWriter
+
+        self._writer = SummaryWriter(os.fspath(pathlib.Path(workdir) / "tensorboard"))
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class WeightsAndBiases:
+    """Scalars in a W&B project; needs the extra `wandb`. A resumed run continues its curve."""
+
+    def __init__(self, workdir: str | os.PathLike, project: str, config: Mapping[str, Any]):
+        import wandb
+
+        self._run = wandb.init(
+            project=project,
+            dir=os.fspath(workdir),
+            name=pathlib.Path(workdir).name,
+            id=pathlib.Path(workdir).name,
+            resume="allow",
+            config=dict(config),
+        )
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        self._run.log(dict(values), step=step)
+
+    def close(self) -> None:
+        self._run.finish()
+
+
+def progress_line(step: int, total: int, loss: float, speed: float, *, width: int = 24) -> str:
+    """``[#####.......] 120/500  loss 0.0312  8.1 steps/s  0:47 left``."""
+    filled = round(width * step / max(total, 1))
+    left = duration((total - step) / speed) if speed > 0 else "?"
+    bar = "#" * filled + "." * (width - filled)
+    return f"[{bar}] {step}/{total}  loss {loss:.4g}  {speed:.3g} steps/s  {left} left"
+
+
+def duration(seconds: float) -> str:
+    """``h:mm:ss``, or ``m:ss`` under an hour."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def read(workdir: str | os.PathLike, kind: str | None = None) -> list[dict[str, Any]]:
+    """The entries of a run's metrics, of one kind or of all; a torn last line is left out."""
+    path = pathlib.Path(workdir) / FILE
+    entries = _parse(path.read_text()) if path.exists() else []
+    return [entry for entry in entries if kind in (None, entry["kind"])]
+
+
+def _parse(text: str) -> list[dict[str, Any]]:
+    # A killed process leaves at most an unfinished last line, which has no line end.
+    complete = text[: text.rfind("\n") + 1]
+    return [json.loads(line) for line in complete.splitlines()]
+
+
+def _remove_after(path: pathlib.Path, step: int) -> None:
+    if not path.exists():
+        return
+    entries = _parse(path.read_text())
+    kept = [entry for entry in entries if entry["step"] is None or entry["step"] <= step]
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text("".join(json.dumps(entry) + "\n" for entry in kept))
+    temporary.replace(path)
+
+
+def _finite_or_name(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite_or_name(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _lines(values: Mapping[str, Any]) -> str:
+    shown = (f"{v:.4g}" if isinstance(v, float) else str(v) for v in values.values())
+    return "\n".join(f"{name}: {value}" for name, value in zip(values, shown, strict=True))

@@ -1,0 +1,128 @@
+"""Scale-consistency: the model must give the same solution on a sub-domain.
+
+    supervised (eq. 'aug')        ‖ T_λ u - Ψ(T_λ a, T_λ u|∂Ω, k̂) ‖
+    self-supervised (eq. 'sc')    ‖ T_λ Ψ(a, g, k) - Ψ(T_λ a, T_λ Ψ(a, g, k)|∂Ω, k̂) ‖
+
+with k̂ the parameter rescaled for the sub-domain. Reference: "Scale-Consistent Learning for Partial
+Differential Equations", section "Scale Consistency" and Algorithms 1 and 2.
+"""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+
+from sino_jax import boundary, equations, subdomain
+from sino_jax.equations import Equation
+from sino_jax.loss.relative import relative_l2
+from sino_jax.types import ApplyFn, Batch, Instance, Key, PerExample
+
+DETACHED = ("input", "target", "both", "none")
+ErrorFn = Callable[[Batch, Batch], PerExample]
+
+
+def scale_consistency(
+    apply_fn: ApplyFn,
+    params,
+    instance: Instance,
+    *,
+    equation: str | Equation,
+    size: int | Sequence[int],
+    key: Key,
+    detach: str = "input",
+    error_fn: ErrorFn = relative_l2,
+) -> PerExample:
+    """Disagreement of a model with itself, or with data, on a random sub-domain of each example.
+
+    Args:
+      apply_fn: ``apply_fn(params, inputs, scale) -> prediction`` with inputs as made by
+        `Equation.inputs`, ``[batch, *grid, channel]``, scale ``[batch]``, and a prediction of the
+        same layout, real with (re, im) channels or complex. Any callable: a Flax model's apply, an
+        Equinox module, a numerical solver.
+      params: passed through to `apply_fn`.
+      instance: problems with their solutions, for the supervised loss; without solutions
+        (``solution=None``), for the self-supervised one.
+
+    Keyword args:
+      equation: a name of `sino_jax.equations`, or an `Equation`.
+      size: points of the sub-domain, static: one number for the first axis, to which the equation
+        ties the others, or one for each axis.
+      key: the position of every example's sub-domain is drawn from it.
+      detach: what is held constant in the self-supervised loss: the sub-domain's "input" (its
+        boundary values; the paper's choice), the "target" (the restricted global prediction),
+        "both" or "none". The supervised loss has nothing to detach.
+      error_fn: compares prediction and target, ``[batch, *grid, channel]`` to ``[batch]``.
+
+    Returns:
+      ``[batch]``, one value per example.
+
+    Example:
+      >>> from sino_jax.types import Instance
+      >>> field = jnp.ones((2, 17, 17, 1))
+      >>> instance = Instance(coefficient=field, boundary=None, scale=jnp.ones(2), solution=field)
+      >>> first_trace = lambda params, inputs, scale: inputs[..., 1:2]
+      >>> scale_consistency(first_trace, None, instance, equation="darcy", size=9,
+      ...                   key=jax.random.key(0)).tolist()
+      [0.0, 0.0]
+    """
+    equation = equations.get(equation)
+    if detach not in DETACHED:
+        raise ValueError(f"detach must be one of {DETACHED}, got {detach!r}")
+    equation.validate(instance)
+
+    supervised = instance.solution is not None
+    field = instance.solution if supervised else predict(apply_fn, params, instance, equation)
+    shape = field.shape[1:-1]
+    crop_size = equation.crop_size(size, shape)
+
+    def restrict(start, coefficient, field, scale):
+        return subdomain.restrict(equation, coefficient, field, scale, start=start, size=crop_size)
+
+    starts = subdomain.random_starts(equation, key, field.shape[0], crop_size, shape)
+    local = jax.vmap(restrict)(starts, instance.coefficient, field, instance.scale)
+    given, target = local.boundary, local.solution
+    if not supervised:
+        given = jax.lax.stop_gradient(given) if detach in ("input", "both") else given
+        target = jax.lax.stop_gradient(target) if detach in ("target", "both") else target
+    prediction = predict(apply_fn, params, local._replace(boundary=given), equation)
+    return error_fn(prediction, target)
+
+
+def scale_consistency_over_sizes(
+    apply_fn: ApplyFn,
+    params,
+    instance: Instance,
+    *,
+    sizes: Sequence[int | Sequence[int]],
+    key: Key,
+    **options,
+) -> PerExample:
+    """`scale_consistency` at a size drawn from a static set, the same for the whole batch.
+
+    The choice is made inside the compiled program (`jax.lax.switch`): one program serves a training
+    run over all sizes, also inside `jax.lax.scan`.
+
+    Keyword args:
+      sizes: candidates for `size`.
+      key: gives the size and the positions.
+      **options: further keyword arguments of `scale_consistency`.
+    """
+    if not sizes:
+        raise ValueError("sizes must name at least one size, got none")
+    key_size, key_position = jax.random.split(key)
+    branches = [
+        lambda params, key, size=size: scale_consistency(
+            apply_fn, params, instance, size=size, key=key, **options
+        )
+        for size in sizes
+    ]
+    choice = jax.random.randint(key_size, (), 0, len(sizes))
+    return jax.lax.switch(choice, branches, params, key_position)
+
+
+def predict(apply_fn: ApplyFn, params, instance: Instance, equation: Equation) -> Batch:
+    """The model's solution of a batch of problems, complex if the equation's solutions are."""
+    prediction = apply_fn(params, subdomain.inputs(equation, instance), instance.scale)
+    if equation.complex_valued and not jnp.iscomplexobj(prediction):
+        prediction = boundary.from_channels(prediction)
+    return prediction

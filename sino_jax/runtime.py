@@ -1,0 +1,91 @@
+"""Settings of a process that only a command-line entry point may make; importing makes none.
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()     # may start the process again, before JAX starts
+    runtime.use_compilation_cache()
+    app.run(main)
+"""
+
+import importlib.util
+import os
+import pathlib
+import sys
+from collections.abc import Mapping
+
+# Large temporaries of a training step are kept by the process instead of being returned to the
+# system and page-faulted back at the next step, and live in huge pages.
+ALLOCATOR = {
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**40),
+    "MALLOC_TOP_PAD_": str(2**28),
+    "MALLOC_ARENA_MAX": "1",
+}
+# Set to 0 to keep the system's allocator settings; set to "done" by the re-execution itself.
+ALLOCATOR_SWITCH = "SINO_JAX_TUNED_ALLOCATOR"
+CACHE_SWITCH = "SINO_JAX_COMPILATION_CACHE"
+
+
+def use_tuned_allocator() -> None:
+    """Executes the running program again with glibc's allocator tuned; on Linux CPU, once.
+
+    glibc reads these settings when a process starts, hence the re-execution; it is announced on
+    stderr. Nothing happens if the program will run on an accelerator, if the settings are there, or
+    if the environment has ``SINO_JAX_TUNED_ALLOCATOR=0``.
+    """
+    environment = tuned_environment(os.environ)
+    if environment is None:
+        return
+    sys.stderr.write(
+        "starting again with a tuned memory allocator "
+        f"({ALLOCATOR_SWITCH}=0 in the environment turns this off)\n"
+    )
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+
+
+def tuned_environment(environment: Mapping[str, str]) -> dict[str, str] | None:
+    """`environment` with the allocator's settings added, or None if they do not apply.
+
+    Settings that the user made are kept.
+    """
+    platforms = environment.get("JAX_PLATFORMS", "")
+    runs_on_cpu = platforms == "cpu" if platforms else not _has_accelerator_plugin()
+    if not sys.platform.startswith("linux") or not runs_on_cpu:
+        return None
+    if environment.get(ALLOCATOR_SWITCH) in ("0", "done"):
+        return None
+    return {**ALLOCATOR, **environment, ALLOCATOR_SWITCH: "done"}
+
+
+def use_compilation_cache(directory: str | os.PathLike | None = None) -> pathlib.Path | None:
+    """Keeps compiled programs on disk, so that a second start compiles nothing.
+
+    Args:
+      directory: where; by default ``SINO_JAX_COMPILATION_CACHE`` of the environment (0 turns the
+        cache off), else ``sino_jax`` in the user's cache directory.
+
+    Returns:
+      The directory in use, None if the cache is off.
+    """
+    import jax  # not above: a process that will start again need not wait for it
+
+    chosen = os.fspath(directory) if directory is not None else os.environ.get(CACHE_SWITCH, "")
+    if chosen == "0":
+        return None
+    path = pathlib.Path(chosen) if chosen else _user_cache() / "sino_jax" / "compiled"
+    path.mkdir(parents=True, exist_ok=True)
+    jax.config.update("jax_compilation_cache_dir", os.fspath(path))
+    # Programs of a second and more: below that, reading them is no faster than compiling.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    return path
+
+
+def _user_cache() -> pathlib.Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    return pathlib.Path(given) if given else pathlib.Path.home() / ".cache"
+
+
+def _has_accelerator_plugin() -> bool:
+    plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm7_plugin", "libtpu")
+    return any(importlib.util.find_spec(name) is not None for name in plugins)

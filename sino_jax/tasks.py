@@ -1,0 +1,104 @@
+"""What a run learns: weights, loss, data and evaluation, built from a config.
+
+`sino_jax.train` knows nothing but this, so that anything with these parts can be trained.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jax.sharding import Mesh
+from ml_collections import FrozenConfigDict
+
+from sino_jax import data, equations, evaluate, network
+from sino_jax.config import to_dict
+from sino_jax.data import Dataset
+from sino_jax.equations import Equation
+from sino_jax.loss import training_loss
+from sino_jax.step import LossFn, Params
+from sino_jax.types import Key
+
+# loss(apply_fn, params, instance, *, equation, key, progress) -> (per example, named parts)
+Loss = Callable[..., tuple[Any, dict[str, Any]]]
+Results = dict[str, dict[str, float]]
+
+
+class Task(NamedTuple):
+    """The parts of a run that depend on its equation, model and data.
+
+    Attributes:
+      init: key -> weights.
+      loss_fn: see `sino_jax.step.LossFn`.
+      train: data sets to draw batches from.
+      evaluate: ``evaluate(params, mesh) -> {data set: {metric: mean}}``; empty without test data.
+      meta: JSON-like facts to keep with every checkpoint.
+    """
+
+    init: Callable[[Key], Params]
+    loss_fn: LossFn
+    train: Sequence[Dataset]
+    evaluate: Callable[[Params, Mesh], Results]
+    meta: Mapping[str, Any]
+
+
+def build(config: FrozenConfigDict, *, loss: Loss | None = None) -> Task:
+    """The task of a completed config.
+
+    Args:
+      config: see `sino_jax.config.complete`.
+      loss: replaces `sino_jax.loss.training_loss` with the options of ``config.loss``, for instance
+        by one that samples super-domains.
+    """
+    equation = equations.get(config.equation)
+    train = [data.load(path) for path in config.data.train]
+    test = [data.load(path) for path in config.data.test]
+    if not train:
+        raise ValueError("config.data.train must name at least one data set, got none")
+    for dataset in (*train, *test):
+        if dataset.equation != equation.name:
+            raise ValueError(
+                f"config.equation is {equation.name!r}, but {dataset.path} holds data of "
+                f"{dataset.equation!r}"
+            )
+    statistics = data.statistics(train) if config.data.normalise else None
+    model, apply_fn = network.build(config, equation, statistics)
+    chosen = functools.partial(training_loss, **to_dict(config.loss)) if loss is None else loss
+
+    def loss_fn(params, batch, key, progress):
+        return chosen(apply_fn, params, batch, equation=equation, key=key, progress=progress)
+
+    return Task(
+        init=lambda key: network.init(model, equation, train[0].grid, key),
+        loss_fn=loss_fn,
+        train=train,
+        evaluate=_evaluation(config, equation, apply_fn, test),
+        meta={
+            "statistics": statistics,
+            "scales": sorted({dataset.scale for dataset in train}),
+            "datasets": {str(dataset.path): dataset.digest for dataset in (*train, *test)},
+        },
+    )
+
+
+def _evaluation(
+    config: FrozenConfigDict, equation: Equation, apply_fn, test: Sequence[Dataset]
+) -> Callable[[Params, Mesh], Results]:
+    frames = config.evaluation.rollout_frames
+    if frames > 1:
+        test = [dataset.with_window(horizon=frames, stride=frames) for dataset in test]
+        blocks = [dataset.window.history for dataset in test if dataset.window.frames == "axis"]
+        steps = frames // blocks[0] if blocks else frames
+        metrics_fn = evaluate.rollout_metrics(apply_fn, equation, steps)
+    else:
+        metrics_fn = evaluate.error_metrics(apply_fn, equation)
+
+    @functools.cache
+    def evaluator(mesh: Mesh) -> evaluate.Evaluator:
+        points = config.evaluation.points_per_batch
+        return evaluate.Evaluator(metrics_fn, mesh, points_per_batch=points)
+
+    def run(params: Params, mesh: Mesh) -> Results:
+        named = zip(evaluate.names(test), test, strict=True)
+        return {name: evaluator(mesh)(params, dataset) for name, dataset in named}
+
+    return run

@@ -1,0 +1,71 @@
+"""Darcy flow: -∇·(a∇u) = 0 on a rectangle with Dirichlet data, and its two-phase random media.
+
+The random medium takes two values, a = 2 + 10·1[â > 0], where â is a Gaussian random field whose
+coefficient at frequency ξ has the standard deviation exp(-(σ|ξ|)^½). σ = 4 / scale is a length: the
+half of a sample of scale 8 is, in distribution, a sample of scale 4.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Inexact, PRNGKeyArray
+
+from solvers import elliptic, q1, random_fields
+
+LOW_PERMEABILITY, JUMP = 2.0, 10.0
+# Modes of â for each unit of scale: the Nyquist frequency of 32 points for each unit.
+MODES_PER_SCALE = 32
+# exp(-|ξ|) is below single precision from there on.
+BOUNDARY_MODES = 16
+
+
+def solve(
+    coefficient: Inexact[Array, "x y"],
+    boundary: Inexact[Array, "_ _"],
+    *,
+    extent: tuple[float, float] = (1.0, 1.0),
+) -> Float[Array, "x y"]:
+    """Solution of -∇·(a∇u) = 0 with u = g on the boundary, at the nodes.
+
+    Args:
+      coefficient: a at the nodes of a grid that contains both end points; positive. An element
+        takes the mean of its four corners.
+      boundary: g, read on its outer ring only.
+      extent: side lengths of the rectangle.
+
+    Raises:
+      ValueError: for grids below 3 x 3 nodes, unequal shapes, or a coefficient that is not
+        positive and finite (values are only checked outside of `jit` and `vmap`).
+    """
+    operator = q1.Operator(coefficient, extent)
+    elliptic.check(operator)
+    if boundary.shape != coefficient.shape:
+        raise ValueError(
+            "boundary must have the shape of coefficient, "
+            f"got {boundary.shape} and {coefficient.shape}"
+        )
+    return elliptic.solve(operator, jnp.zeros_like(coefficient), dirichlet=boundary)
+
+
+def sample(key: PRNGKeyArray, n: int, scale: float) -> elliptic.Instance:
+    """A random instance on n x n nodes; the same key gives the same problem for every n."""
+    coefficient_key, boundary_key = jax.random.split(key)
+    coefficient = sample_coefficient(coefficient_key, (n, n), scale)
+    boundary = sample_boundary(boundary_key, (n, n))
+    return elliptic.Instance(
+        coefficient, boundary, jnp.asarray(scale, coefficient.dtype), solve(coefficient, boundary)
+    )
+
+
+def sample_coefficient(key: PRNGKeyArray, shape: tuple[int, int], scale: float) -> Array:
+    """A two-phase medium."""
+    spectrum = random_fields.stretched_exponential(4 / scale, 0.5)
+    modes = max(2, round(MODES_PER_SCALE * scale))
+    field = random_fields.sample(key, shape, spectrum, modes=modes)
+    return LOW_PERMEABILITY + JUMP * (field > 0).astype(field.dtype)
+
+
+def sample_boundary(key: PRNGKeyArray, shape: tuple[int, int]) -> Array:
+    """Smooth boundary values on the outer ring, zero inside; alike at every scale."""
+    spectrum = random_fields.stretched_exponential(1.0, 1.0)
+    field = random_fields.sample(key, shape, spectrum, modes=BOUNDARY_MODES)
+    return field.at[1:-1, 1:-1].set(0)

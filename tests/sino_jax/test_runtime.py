@@ -1,0 +1,106 @@
+"""Settings that entry points make: the allocator by one re-execution, the compilation cache."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from sino_jax import runtime
+from sino_jax.prefetch import prefetch
+from tests.training_runs import ROOT
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc only")
+PROGRAM = textwrap.dedent(
+    """
+    import os, sys
+    from sino_jax import runtime
+    assert "jax" not in sys.modules
+    runtime.use_tuned_allocator()
+    print(os.environ.get("MALLOC_ARENA_MAX"), os.environ.get("MALLOC_TOP_PAD_"), sys.argv[1:])
+    """
+)
+
+
+def run_program(tmp_path, **variables):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    clean = {k: v for k, v in os.environ.items() if k not in (*runtime.ALLOCATOR, "JAX_PLATFORMS")}
+    clean.pop(runtime.ALLOCATOR_SWITCH, None)
+    return subprocess.run(
+        [sys.executable, os.fspath(program), "--steps=3"],
+        env={**clean, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.fspath(ROOT), **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+@LINUX
+def test_the_program_starts_again_once_with_its_arguments_and_says_so(tmp_path):
+    result = run_program(tmp_path, MALLOC_TOP_PAD_="4096")
+    assert result.stdout == "1 4096 ['--steps=3']\n"  # the user's own setting is kept
+    assert result.stderr.count("starting again with a tuned memory allocator") == 1
+
+
+@LINUX
+def test_the_allocator_is_left_alone_on_request(tmp_path):
+    result = run_program(tmp_path, **{runtime.ALLOCATOR_SWITCH: "0"})
+    assert result.stdout == "None None ['--steps=3']\n"
+    assert result.stderr == ""
+
+
+def test_accelerators_keep_their_allocator():
+    assert runtime.tuned_environment({"JAX_PLATFORMS": "cuda"}) is None
+
+
+def test_a_second_start_reads_compiled_programs(tmp_path):
+    program = textwrap.dedent(
+        """
+        import jax, jax.numpy as jnp
+        from sino_jax import runtime
+        print(runtime.use_compilation_cache())
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        events = []
+        jax.monitoring.register_event_listener(lambda name, **_: events.append(name))
+        jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((8, 8))).block_until_ready()
+        print(sum(name.endswith("cache_hits") for name in events) > 0)
+        """
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": os.fspath(tmp_path), "JAX_PLATFORMS": "cpu"}
+    environment.pop(runtime.CACHE_SWITCH, None)
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**environment, "PYTHONPATH": os.fspath(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert outputs == [[f"{tmp_path}/sino_jax/compiled", hit] for hit in ("False", "True")]
+
+
+def test_the_cache_can_be_turned_off(monkeypatch):
+    monkeypatch.setenv(runtime.CACHE_SWITCH, "0")
+    assert runtime.use_compilation_cache() is None
+
+
+def test_prefetching_keeps_the_order_and_raises_where_the_item_is_due():
+    loaded = []
+
+    def load(step):
+        loaded.append(step)
+        if step == 5:
+            raise OSError("no such batch")
+        return 10 * step
+
+    stream = prefetch(load, range(2, 8), depth=2)
+    assert [next(stream) for _ in range(3)] == [(2, 20), (3, 30), (4, 40)]
+    with pytest.raises(OSError, match="no such batch"):
+        next(stream)
+    assert loaded[:4] == [2, 3, 4, 5]
+    with pytest.raises(ValueError, match="depth must be at least 1"):
+        next(prefetch(load, range(3), depth=0))

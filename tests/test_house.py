@@ -1,0 +1,90 @@
+"""What holds the house up: the import arrow, imports without side effects, version and names."""
+
+import ast
+import importlib.metadata
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import sino_jax
+
+ROOT = pathlib.Path(__file__).parent.parent
+FORBIDDEN_IMPORTS = {
+    "sino_jax": {"solvers", "experiments", "benchmarks", "tests"},
+    "solvers": {"sino_jax", "experiments", "benchmarks", "tests"},
+    "experiments": {"benchmarks", "tests"},
+}
+
+
+def imported_packages(path):
+    """Top-level packages that a file imports anywhere, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "relative import" if node.level else node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("package", FORBIDDEN_IMPORTS)
+def test_imports_follow_the_arrow(package):
+    for path in sorted((ROOT / package).rglob("*.py")):
+        crossing = FORBIDDEN_IMPORTS[package] & set(imported_packages(path))
+        assert not crossing, f"{path.relative_to(ROOT)} imports {crossing}"
+
+
+def module_names():
+    """Every module of the library that is meant to be imported (not run)."""
+    for package in ("sino_jax", "solvers"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if path.stem != "__main__":
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+IMPORT_EVERYTHING = """
+import importlib, json, sys, time
+import jax, flax.linen, optax, orbax.checkpoint, ml_collections, jax.experimental
+import jaxtyping, numpy, absl.app, absl.flags, absl.logging
+from jax._src import xla_bridge
+before = dict(jax.config.values)
+start = time.perf_counter()
+for name in json.loads(sys.argv[1]):
+    importlib.import_module(name)
+seconds = time.perf_counter() - start
+changed = [key for key, value in jax.config.values.items() if before.get(key) != value]
+print(json.dumps({
+    "seconds": seconds, "changed": changed, "devices": xla_bridge.backends_are_initialized(),
+}))
+"""
+
+
+def test_importing_has_no_side_effects():
+    run = subprocess.run(
+        [sys.executable, "-c", IMPORT_EVERYTHING, json.dumps(list(module_names()))],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert run.stderr == ""
+    report = json.loads(run.stdout)
+    assert report["changed"] == [], "an import changed jax.config"
+    assert not report["devices"], "an import asked JAX for devices"
+    # The time is reported, not judged finely: a slow machine must not fail a correct package.
+    assert report["seconds"] < 10
+
+
+def test_version_is_the_installed_one():
+    assert sino_jax.__version__ == importlib.metadata.version("sino-jax")
+
+
+def test_public_names_exist():
+    for name in module_names():
+        module = importlib.import_module(name)
+        missing = [
+            public for public in getattr(module, "__all__", []) if not hasattr(module, public)
+        ]
+        assert not missing, f"{name}.__all__ names {missing}"
