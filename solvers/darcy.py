@@ -7,7 +7,7 @@ half of a sample of scale 8 is, in distribution, a sample of scale 4.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Inexact, PRNGKeyArray
 
 from solvers import elliptic, q1, random_fields
 
@@ -19,8 +19,8 @@ BOUNDARY_MODES = 16
 
 
 def solve(
-    coefficient: Float[Array, "x y"],
-    boundary: Float[Array, "x y"],
+    coefficient: Inexact[Array, "x y"],
+    boundary: Inexact[Array, "_ _"],
     *,
     extent: tuple[float, float] = (1.0, 1.0),
 ) -> Float[Array, "x y"]:

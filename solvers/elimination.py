@@ -16,11 +16,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Inexact
+from jaxtyping import Array, Float, Inexact
 
 from solvers.dissection import ABSENT, Dissection, Union
 
-Blocks = Inexact[Array, "block row column"]
+# [block, row, column]
+Blocks = Inexact[Array, "_ _ _"]
 
 
 class Level(NamedTuple):
@@ -62,7 +63,8 @@ def factor(
         schur = schur.astype(values.dtype).at[index].add(values)
         ring, schur = _eliminate(*_assemble(grid.ring, schur))
     cross, _, _ = _assemble(grid.cross, schur)
-    return Factors(tuple(levels), ring, jax.scipy.linalg.lu_factor(cross[0]))
+    lu, _, permutation = jax.lax.linalg.lu(cross[0])
+    return Factors(tuple(levels), ring, (lu, permutation))
 
 
 def solve(grid: Dissection, factors: Factors, load: Inexact[Array, "x y"]) -> Array:
@@ -82,8 +84,7 @@ def solve(grid: Dissection, factors: Factors, load: Inexact[Array, "x y"]) -> Ar
         ring_load, kept = _gather_loads(grid.ring, kept)
         kept += _up(factors.ring, ring_load)
     cross, _ = _gather_loads(grid.cross, kept)
-    known = jax.scipy.linalg.lu_solve(factors.cross, cross[0])[None]
-    known = _spread(grid.cross, known)
+    known = _spread(grid.cross, _solve_cross(factors, cross[0])[None])
     if factors.ring is not None:
         found = _down(factors.ring, ring_load, known)
         known = _spread(grid.ring, jnp.concatenate([found, known], axis=1))
@@ -97,6 +98,24 @@ def solve(grid: Dissection, factors: Factors, load: Inexact[Array, "x y"]) -> Ar
     found = _down(factors.levels[0], loads[0], known)
     solution = collect(grid, jnp.concatenate([found, known], axis=1))
     return (_from_pairs(solution) if pairs else solution)[..., 0]
+
+
+def inverse_norm(factors: Factors) -> Float[Array, ""]:
+    """Largest Frobenius norm of an inverse in the elimination, estimated for that of the cross."""
+    levels = [*factors.levels, *([] if factors.ring is None else [factors.ring])]
+    norms = [jnp.sqrt(jnp.max(jnp.sum(jnp.abs(g) ** 2, axis=(1, 2)))) for g, _ in levels]
+    lu, _ = factors.cross
+    probe = jax.random.normal(jax.random.key(0), (len(lu), 1), lu.dtype)
+    norms.append(jnp.linalg.norm(_solve_cross(factors, probe)))
+    return jnp.max(jnp.stack(norms))
+
+
+def _solve_cross(factors: Factors, load: Array) -> Array:
+    lu, permutation = factors.cross
+    load = jax.lax.linalg.triangular_solve(
+        lu, load[permutation], left_side=True, lower=True, unit_diagonal=True
+    )
+    return jax.lax.linalg.triangular_solve(lu, load, left_side=True, lower=False)
 
 
 def deal(grid: Dissection, load: Inexact[Array, "x y rhs"]) -> Inexact[Array, "leaf node rhs"]:

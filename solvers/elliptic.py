@@ -1,12 +1,12 @@
 """Solver for -∇·(a∇u) - κ u = f on a rectangle with Dirichlet or Robin conditions.
 
 The discretisation is `solvers.q1`. Systems are solved directly, by `solvers.elimination` along a
-`solvers.dissection`, or, where that is faster, by `solvers.multigrid`. The matrix is symmetric, also
-when it is complex, so that one factorisation serves the transposed system, too. Gradients use that:
-they cost one more solve, not a differentiated elimination.
+`solvers.dissection`, or, where that is faster, by `solvers.multigrid`. The matrix is symmetric,
+also when it is complex, so that one factorisation serves the transposed system, too. Gradients use
+that: they cost one more solve, not a differentiated elimination.
 
-Everything acts on one problem. For a batch use `jax.vmap`, or on CPUs `jax.lax.map`, which is faster
-on large grids because one problem at a time fits into the cache.
+Everything acts on one problem. For a batch use `jax.vmap`, or on CPUs `jax.lax.map`, which is
+faster on large grids because one problem at a time fits into the cache.
 """
 
 from typing import NamedTuple
@@ -123,18 +123,14 @@ def residual(operator: Operator, u: q1.Nodal, load: q1.Nodal) -> Float[Array, ""
 
 @jax.jit
 def is_singular(operator: Operator, factors: elimination.Factors) -> Bool[Array, ""]:
-    """Whether the operator is singular to working precision.
+    """Whether the operator, or a block of its elimination, is singular to working precision.
 
-    One inverse iteration from a random vector of N entries: its growth is about |A⁻¹| / √N.
+    A mode of the operator shows in the block where it is eliminated, with its eigenvalue magnified
+    by at most the number of nodes a side: hence the tolerance. A NaN counts as singular.
     """
-    dtype = factors.cross[0].dtype
-    probe = jax.random.normal(jax.random.key(0), operator.coefficient.shape, dtype)
-    values = jnp.zeros_like(probe) if operator.robin is None else None
-    response = solve(operator, probe, dirichlet=values, factors=factors)
-    inverse_norm = jnp.linalg.norm(response) * probe.size**0.5 / jnp.linalg.norm(probe)
-    tolerance = 16 * jnp.finfo(dtype).eps * _norm_bound(operator).astype(inverse_norm.dtype)
-    # Written so that a NaN counts as singular.
-    return ~(inverse_norm * tolerance < 1)
+    precision = jnp.finfo(operator.coefficient.dtype).eps * max(operator.coefficient.shape)
+    growth = elimination.inverse_norm(factors) * _norm_bound(operator)
+    return ~(growth * precision < 1)
 
 
 def check(operator: Operator) -> None:
@@ -153,7 +149,8 @@ def check(operator: Operator) -> None:
         )
     if isinstance(coefficient, jax.core.Tracer):
         return
-    if not bool(jnp.all(jnp.isfinite(coefficient) & (coefficient > 0))):
+    values = np.asarray(coefficient)
+    if not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError("coefficient must be positive and finite at every node")
 
 

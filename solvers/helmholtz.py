@@ -17,12 +17,12 @@ MODES = 128
 
 
 def solve(
-    coefficient: Float[Array, "x y"],
+    coefficient: Inexact[Array, "x y"],
     k: float | Float[Array, ""],
     *,
-    dirichlet: Inexact[Array, "x y"] | None = None,
-    impedance: Inexact[Array, "x y"] | None = None,
-    forcing: Inexact[Array, "x y"] | None = None,
+    dirichlet: Inexact[Array, "_ _"] | None = None,
+    impedance: Inexact[Array, "_ _"] | None = None,
+    forcing: Inexact[Array, "_ _"] | None = None,
     beta: float = 1.0,
     extent: tuple[float, float] = (1.0, 1.0),
 ) -> Inexact[Array, "x y"]:
@@ -46,7 +46,7 @@ def solve(
     """
     if (dirichlet is None) == (impedance is None):
         raise ValueError("exactly one of dirichlet and impedance must be given")
-    k = jnp.asarray(k, coefficient.dtype)
+    k = jnp.asarray(k, coefficient.real.dtype)
     robin = None if impedance is None else jax.lax.complex(jnp.zeros_like(k), k * beta)
     operator = q1.Operator(coefficient, extent, k**2, robin)
     elliptic.check(operator)

@@ -22,8 +22,8 @@ def plane_wave(shape, k, extent, angle=0.6):
 
 @pytest.mark.parametrize("condition", ["dirichlet", "impedance"])
 def test_second_order_in_l2_on_plane_waves(condition, x64):
-    k = 4.0
-    sizes = [(13, 10), (25, 19), (49, 37)]
+    k = 2.0
+    sizes = [(9, 7), (13, 10), (25, 19)]
     errors = []
     for shape in sizes:
         u, direction = plane_wave(shape, k, EXTENT)
@@ -80,9 +80,10 @@ def test_gradients_agree_with_finite_differences(condition, x64):
         return jnp.sum((weight * u).real)
 
     k, step = jnp.asarray(5.0), 1e-5
-    slopes = jax.jit(jax.grad(value, argnums=(0, 1, 2)))(a, data, k)
-    value = jax.jit(value)
-    central = lambda high, low: (value(*high) - value(*low)) / (2 * step)  # noqa: E731
+    # One compiled program gives both.
+    both = jax.jit(jax.value_and_grad(value, argnums=(0, 1, 2)))
+    slopes = both(a, data, k)[1]
+    central = lambda high, low: (both(*high)[0] - both(*low)[0]) / (2 * step)  # noqa: E731
     by_a = central((a + step * da, data, k), (a - step * da, data, k))
     by_data = central((a, data + step * change, k), (a, data - step * change, k))
     by_k = central((a, data, k + step), (a, data, k - step))
@@ -108,7 +109,7 @@ def test_resonance_is_named_with_its_wave_number_and_marked_under_jit(x64):
 
 
 def test_batches_in_single_precision(x64):
-    sample = lambda key: helmholtz.sample(key, 17, 5.0)  # noqa: E731
+    sample = lambda key: helmholtz.sample(key, 9, 5.0)  # noqa: E731
     batch = jax.jit(jax.vmap(sample))(jax.random.split(jax.random.key(0), 2))
     single = jax.vmap(lambda a, g: helmholtz.solve(a, 5.0, dirichlet=g))
     u = jax.jit(single)(batch.coefficient.astype(jnp.float32), batch.boundary.astype(jnp.complex64))
