@@ -68,9 +68,14 @@ def test_config_strings():
         generate.parse_shard("3of7")
 
 
+def coarse_burgers(**changes):
+    """Settings of eight samples that are quickly made, and not resolved."""
+    changes = {"limits": {"residual": 1.0, "growth": 2.0, "tail": 1.0}, **changes}
+    return tiny("burgers", "test-50", samples=8, block=1, points=64, frames=5) | changes
+
+
 def test_same_samples_from_any_shard_and_any_number_of_samples(tmp_path):
-    settings = tiny("burgers", "test-50", samples=8, block=1, points=64, frames=5)
-    settings["limits"] = {"residual": 1.0, "growth": 2.0, "tail": 1.0}
+    settings = coarse_burgers()
     assert generate.generate(settings, tmp_path / "one")
     for shard in (3, 0, 6, 2, 1, 5, 4):
         finished = generate.generate(settings, tmp_path / "seven", shard=(shard, 7))
@@ -136,9 +141,10 @@ def test_the_tail_of_a_spectrum():
 
 
 def test_an_unresolved_flow_is_refused(tmp_path):
-    settings = tiny("burgers", "train-200", scale=4000, points=64, frames=5, samples=2)
-    with pytest.raises(fill.RefusedSamples, match=r"sample 0: .*tail .* exceeds 0.0001"):
-        generate.generate(settings, tmp_path)
+    limits = burgers_config.get_config("tiny").limits.to_dict()
+    with pytest.raises(fill.RefusedSamples, match=r"sample \d: .*tail .* exceeds 0.0001"):
+        generate.generate(coarse_burgers(limits=limits), tmp_path)
+    assert (tmp_path / storage.PARTS / "block-00000.npz").exists()
 
 
 def test_flows_give_examples_that_their_equations_accept(tmp_path):
@@ -164,9 +170,7 @@ def test_flows_give_examples_that_their_equations_accept(tmp_path):
 
 
 def test_inspection(tmp_path):
-    settings = tiny("burgers", "test-50", samples=4, block=1, points=64, frames=5)
-    settings["limits"] = {"residual": 1.0, "growth": 2.0, "tail": 1.0}
-    generate.generate(settings, tmp_path / "set")
+    generate.generate(coarse_burgers(samples=4), tmp_path / "set")
     meta, fields = storage.read(tmp_path / "set")
     text = inspect.report(meta, fields)
     assert "burgers, test, scale 50, 4 samples, seed 0" in text
