@@ -21,7 +21,7 @@ $(BENCH_READY): $(READY)
 	touch $@
 
 demo: venv
-	$(BIN)/python -m sino_jax.selfcheck
+	$(BIN)/python -m experiments.demo
 
 test: venv
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from absl import app, flags
+from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from sino_jax import checkpoint, equations, provenance, runtime, train
@@ -161,6 +161,7 @@ def main(experiment: Experiment) -> None:
 
     def run_and_print(argv):
         del argv
+        logging.set_verbosity(logging.WARNING)  # Orbax narrates every file at level INFO
         result = run(
             experiment, config.value, data=pathlib.Path(data.value), runs=pathlib.Path(runs.value)
         )

@@ -67,8 +67,13 @@ class Store:
     def __enter__(self) -> "Store":
         return self
 
-    def __exit__(self, *exception) -> None:
-        self._manager.close()
+    def __exit__(self, kind, *exception) -> None:
+        try:
+            self._guarded(self._manager.close)
+        except CheckpointError:
+            # A write that failed must not hide the error that the block is left with.
+            if kind is None:
+                raise
 
     def steps(self) -> list[int]:
         """Steps of the finished checkpoints, in increasing order."""
@@ -86,6 +91,8 @@ class Store:
           meta: JSON-like values to keep with it.
           error: what the best checkpoint has least of, if it was evaluated.
         """
+        if error is None or not math.isfinite(error):
+            error = math.inf
         items = _to_items(state)
         meta = {**meta, "digests": {name: digest(item) for name, item in items.items()}}
         arguments = {name: ocp.args.StandardSave(item) for name, item in items.items()}
@@ -94,7 +101,7 @@ class Store:
             lambda: self._manager.save(
                 step,
                 args=ocp.args.Composite(meta=ocp.args.JsonSave(meta), **arguments),
-                metrics={"error": math.inf if error is None else error},
+                metrics={"error": error},
                 force=True,
             )
         )

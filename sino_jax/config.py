@@ -21,6 +21,14 @@ OPEN_SECTIONS = ("model", "loss", "experiment")
 # How a run is watched and where it runs does not change its result.
 RUNTIME_SECTIONS = ("logging", "distributed")
 
+_AT_LEAST_ONE = (
+    "accumulate",
+    "data.batch_size",
+    "checkpoint.every",
+    "checkpoint.keep",
+    "logging.every",
+)
+
 
 def defaults() -> ConfigDict:
     """Every field that training reads. Lengths of time are in steps unless they say otherwise."""
@@ -81,7 +89,7 @@ def complete(config: ConfigLike) -> FrozenConfigDict:
         )
     _check_choice("on_nonfinite", full.on_nonfinite, ("stop", "halve_rate"))
     _check_choice("distributed.mode", full.distributed.mode, ("auto", "on", "off"))
-    for name in ("accumulate", "data.batch_size", "checkpoint.every", "checkpoint.keep"):
+    for name in _AT_LEAST_ONE:
         value = _get(full, name)
         if value < 1:
             raise ValueError(f"config.{name} must be at least 1, got {value}")

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sino_jax import spectral
+from sino_jax import bands
 from sino_jax.types import Scale
 
 
@@ -28,15 +28,15 @@ def scale_features(scale: Scale, count: int, *, log: bool = False) -> Float[Arra
 def component_features(modes: Sequence[int], count: int) -> np.ndarray:
     """``[*modes, axis * count]``: powers 0 to 1 of each component of the frequency, ``|ξ_axis|``.
 
-    `modes` is the band, see `spectral.frequencies`.
+    `modes` is the band, see `bands.frequencies`.
     """
-    components = np.meshgrid(*spectral.frequencies(modes), indexing="ij")
+    components = np.meshgrid(*bands.frequencies(modes), indexing="ij")
     return np.concatenate([_powers(np.abs(xi), count) for xi in components], axis=-1)
 
 
 def magnitude_features(modes: Sequence[int], count: int) -> np.ndarray:
     """``[*modes, count]``: powers 0 to 1 of the length of the frequency, |ξ|."""
-    components = np.meshgrid(*spectral.frequencies(modes), indexing="ij")
+    components = np.meshgrid(*bands.frequencies(modes), indexing="ij")
     return _powers(np.sqrt(sum(xi.astype(float) ** 2 for xi in components)), count)
 
 

@@ -1,19 +1,16 @@
-"""Flax layers over `spectral` and `embedding`: everything on grid-first fields.
-
-A grid-first field is ``[*grid, batch, channel]``: the order in which neither Fourier transforms nor
-pointwise maps have to transpose anything, see `spectral`.
-"""
+"""Flax layers over `spectral` and `embedding`; fields ``[batch, *grid, channel]``."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax import embedding, spectral
+from sino_jax import bands, embedding, spectral
+from sino_jax.activation import gelu
 from sino_jax.grid import Centring
+from sino_jax.products import tall_product
 from sino_jax.types import Scale
 
 Field = spectral.Field
@@ -34,17 +31,19 @@ def padded_period(grid: Sequence[int], *, padding: float, centring: Centring) ->
 
 
 class Pointwise(nn.Module):
-    """An affine map of the channels, the same at every point."""
+    """An affine map of the channels, or of their GeLU, the same at every point."""
 
     features: int
+    activate: bool = False
     use_bias: bool = True
 
     @nn.compact
     def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
         channels = field.shape[-1]
         kernel = self.param("kernel", nn.initializers.lecun_normal(), (channels, self.features))
-        # One product of flat matrices: contracting several axes in the gradient is much slower.
-        mapped = field.reshape(-1, channels) @ kernel.astype(field.dtype)
+        # Flat matrices: contracting several axes at once in the gradient is much slower.
+        rows = field.reshape(-1, channels)
+        mapped = tall_product(rows, kernel.astype(field.dtype), self.activate)
         if self.use_bias:
             bias = self.param("bias", nn.initializers.zeros, (self.features,))
             mapped = mapped + bias.astype(field.dtype)[None]
@@ -52,15 +51,39 @@ class Pointwise(nn.Module):
 
 
 class ChannelMlp(nn.Module):
-    """Two affine maps of the channels with a GeLU between them."""
+    """Two affine maps of the channels with a GeLU between them, and one before if asked for."""
 
     hidden: int
     features: int
+    activate: bool = False
 
     @nn.compact
     def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
-        hidden = jax.nn.gelu(Pointwise(self.hidden, name="inner")(field))
-        return Pointwise(self.features, name="outer")(hidden)
+        hidden = Pointwise(self.hidden, activate=self.activate, name="inner")(field)
+        return Pointwise(self.features, activate=True, name="outer")(hidden)
+
+
+class PointwiseBlock(nn.Module):
+    """σ(MLP(σ(K v + W v + b)) + g ⊙ v) from a field v and an integral K v of it.
+
+    Attributes:
+      features: channels of both fields and of the result.
+      hidden: hidden channels of the MLP.
+      linear: leave out both σ, as the last layer of an operator does.
+    """
+
+    features: int
+    hidden: int
+    linear: bool = False
+
+    @nn.compact
+    def __call__(self, field: Field, integral: Field) -> Field:
+        mixed = integral + Pointwise(self.features, name="skip")(field)
+        mlp = ChannelMlp(self.hidden, self.features, activate=not self.linear, name="mlp")
+        gate = self.param("gate", nn.initializers.ones, (self.features,)).astype(field.dtype)
+        gated = gate.reshape(*(1,) * (field.ndim - 1), self.features) * field
+        result = mlp(mixed) + gated
+        return result if self.linear else gelu(result)
 
 
 class Modulation(nn.Module):
@@ -96,11 +119,11 @@ class Modulation(nn.Module):
             of_scale = Pointwise(channels, use_bias=False, name="scale")(features)
             hidden.append(of_scale.reshape(*(1,) * len(shape), *of_scale.shape))
         if self.frequency_embedding:
-            features = embedding.component_features(spectral.band(shape), self.n_features)
+            features = embedding.component_features(bands.modes_of(shape), self.n_features)
             features = jnp.asarray(features, spectrum.dtype)
             of_frequency = Pointwise(channels, use_bias=False, name="frequency")(features)
             hidden.append(jnp.expand_dims(of_frequency, -2))
-        return 1 + Pointwise(channels, name="factor")(jax.nn.gelu(sum(hidden)))
+        return 1 + Pointwise(channels, activate=True, name="factor")(sum(hidden))
 
     def _powers(self, spectrum: Spectrum, scale: Scale) -> Float[Array, "*modes batch channel"]:
         *shape, _, batch, channels = spectrum.shape
@@ -109,13 +132,13 @@ class Modulation(nn.Module):
             of_scale = embedding.scale_features(scale, channels, log=self.log_scale)
             factor = factor * of_scale.reshape(factor.shape)
         if self.frequency_embedding:
-            features = embedding.magnitude_features(spectral.band(shape), channels)
+            features = embedding.magnitude_features(bands.modes_of(shape), channels)
             factor = factor * jnp.expand_dims(jnp.asarray(features, spectrum.dtype), -2)
         return factor
 
 
 class TensorKernel(nn.Module):
-    """Each mode's channels times that mode's own complex matrix; weights ``[*modes, in, 2, out]``.
+    """Each mode's channels times that mode's own complex matrix, ``[*modes, in, out]``.
 
     A spectrum with fewer modes than `n_modes` uses the weights of its own frequencies.
     """
@@ -126,13 +149,13 @@ class TensorKernel(nn.Module):
     @nn.compact
     def __call__(self, spectrum: Spectrum) -> Float[Array, "*modes 2 batch out"]:
         channels = spectrum.shape[-1]
-        shape = (*spectral.band_shape(self.n_modes), channels, 2, self.features)
-        weights = self.param("weights", complex_normal(channels), shape)
-        return spectral.mix(spectrum, weights.astype(spectrum.dtype))
+        shape = (*bands.band_shape(self.n_modes), channels, self.features)
+        parts = complex_weights(self, shape, spectrum.dtype)
+        return spectral.mix(spectrum, spectral.ModeWeights(*parts))
 
 
 class SharedKernel(nn.Module):
-    """All modes' channels times one complex matrix; weights ``[in, 2, out]``."""
+    """All modes' channels times one complex matrix, ``[in, out]``."""
 
     features: int
     use_bias: bool = False
@@ -140,8 +163,8 @@ class SharedKernel(nn.Module):
     @nn.compact
     def __call__(self, spectrum: Spectrum) -> Float[Array, "*modes 2 batch out"]:
         channels = spectrum.shape[-1]
-        shape = (channels, 2, self.features)
-        weights = self.param("weights", complex_normal(channels), shape).astype(spectrum.dtype)
+        parts = complex_weights(self, (channels, self.features), spectrum.dtype)
+        weights = spectral.SharedWeights(*parts)
         if not self.use_bias:
             return spectral.mix_shared(spectrum, weights)
         bias = self.param("bias", nn.initializers.normal(0.01), (2, self.features))
@@ -164,6 +187,12 @@ class SpectralNorm(nn.Module):
         return spectral.group_norm(spectrum, gain.astype(spectrum.dtype), groups=self.groups)
 
 
-def complex_normal(channels: int):
-    """Normal (re, im) pairs such that a complex product with `channels` inputs keeps variance."""
-    return nn.initializers.normal((2 * channels) ** -0.5)
+def complex_weights(
+    module: nn.Module, shape: tuple[int, ...], dtype: jnp.dtype
+) -> tuple[Array, Array]:
+    """Real and imaginary part, parameters of `module`, of matrices ``[..., in, out]``.
+
+    They are normal, with a variance such that a product keeps the variance of its input.
+    """
+    initialiser = nn.initializers.normal((2 * shape[-2]) ** -0.5)
+    return tuple(module.param(part, initialiser, shape).astype(dtype) for part in ("real", "imag"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Inexact
 from ml_collections import FrozenConfigDict
 
@@ -39,14 +40,14 @@ class Operator:
 
     def solve(
         self,
-        coefficient: Inexact[Array, "batch *grid channel"] | None,
-        boundary: Inexact[Array, "batch *grid channel"] | None,
-        scale: float | Float[Array, "batch"],
+        coefficient: Inexact[Array | np.ndarray, "batch *grid channel"] | None,
+        boundary: Inexact[Array | np.ndarray, "batch *grid solution_channel"] | None,
+        scale: float | Float[Array | np.ndarray, "batch"],
     ) -> Inexact[Array, "batch *grid solution_channel"]:
         """Predicts the solutions of a batch of problems.
 
         Args:
-          coefficient: interior data, or None if the equation has none.
+          coefficient: interior data, NumPy or JAX, or None if the equation has none.
           boundary: a field of which only the values on the equation's sides are read, or None if
             the equation has no boundary data.
           scale: the equation's parameter, one for all or one for each problem.

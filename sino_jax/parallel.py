@@ -85,7 +85,7 @@ def split(tree: Any, mesh: Mesh) -> Any:
     """Arrays of this process's part of a batch, as global arrays split over the mesh."""
     sharding = NamedSharding(mesh, SPLIT)
 
-    def place(x: np.ndarray) -> jax.Array:
+    def place(x):
         x = np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype))
         return jax.make_array_from_process_local_data(sharding, x)
 
@@ -96,7 +96,7 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
     """Values that are equal on every process, as arrays that every device of the mesh holds."""
     sharding = NamedSharding(mesh, SAME)
 
-    def place(x: jax.Array | np.ndarray) -> jax.Array:
+    def place(x):
         if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
             return jax.random.wrap_key_data(place(jax.random.key_data(x)))
         return jax.make_array_from_process_local_data(sharding, np.asarray(x))

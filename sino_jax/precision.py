@@ -30,7 +30,8 @@ def _dense_in_bfloat16(
     next_fn: Callable, args: tuple, kwargs: dict, context: nn.module.InterceptorContext
 ) -> Any:
     layer = context.module
-    if not isinstance(layer, nn.Dense) or layer.is_initializing():
+    called = isinstance(layer, nn.Dense) and context.method_name == "__call__"
+    if not called or layer.is_initializing():
         return next_fn(*args, **kwargs)
     (inputs,) = args
     weights = layer.variables["params"]

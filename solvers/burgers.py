@@ -59,11 +59,12 @@ def simulate(
 ) -> time_stepping.Trajectory:
     """`solve` without errors: for `vmap`, with `time_stepping.raise_on_failure` on the result."""
     times = time_stepping.check_times(times)
-    return _simulate(u0, jnp.asarray(nu, u0.dtype), times=times, order=order, cfl=cfl)
+    nu, cfl = jnp.asarray(nu, u0.dtype), jnp.asarray(cfl, u0.dtype)
+    return _simulate(u0, nu, cfl, times=times, order=order)
 
 
-@functools.partial(jax.jit, static_argnames=("times", "order", "cfl"))
-def _simulate(u0, nu, *, times, order, cfl):
+@functools.partial(jax.jit, static_argnames=("times", "order"))
+def _simulate(u0, nu, cfl, *, times, order):
     (points,) = u0.shape
     (k,) = fourier.wave_numbers(u0.shape, u0.dtype)
     k = 2 * jnp.pi * k

@@ -31,7 +31,7 @@ def solve(
     reynolds: float | Float[Array, ""],
     times: time_stepping.Times,
     *,
-    forcing: Float[Array, "x y"] | None = None,
+    forcing: Float[Array, "_ _"] | None = None,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
 ) -> Float[Array, "time x y"]:
@@ -68,7 +68,7 @@ def simulate(
     reynolds: float | Float[Array, ""],
     times: time_stepping.Times,
     *,
-    forcing: Float[Array, "x y"] | None = None,
+    forcing: Float[Array, "_ _"] | None = None,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
 ) -> time_stepping.Trajectory:
@@ -78,12 +78,12 @@ def simulate(
         raise ValueError(
             f"forcing must have the vorticity's shape {vorticity.shape}, got {forcing.shape}"
         )
-    reynolds = jnp.asarray(reynolds, vorticity.dtype)
-    return _simulate(vorticity, reynolds, forcing, times=times, order=order, cfl=cfl)
+    reynolds, cfl = (jnp.asarray(value, vorticity.dtype) for value in (reynolds, cfl))
+    return _simulate(vorticity, reynolds, forcing, cfl, times=times, order=order)
 
 
-@functools.partial(jax.jit, static_argnames=("times", "order", "cfl"))
-def _simulate(vorticity, reynolds, forcing, *, times, order, cfl):
+@functools.partial(jax.jit, static_argnames=("times", "order"))
+def _simulate(vorticity, reynolds, forcing, cfl, *, times, order):
     shape = vorticity.shape
     kx, ky = fourier.wave_numbers(shape, vorticity.dtype)
     forcing_hat = None if forcing is None else fourier.to_modes(forcing)
@@ -168,5 +168,5 @@ def _check_mean(vorticity: Float[Array, "x y"]) -> None:
     if isinstance(vorticity, jax.core.Tracer):
         return
     mean, size = float(vorticity.mean()), float(jnp.abs(vorticity).max())
-    if abs(mean) > 1e4 * jnp.finfo(vorticity.dtype).eps * size:
+    if abs(mean) > 1e-6 * size:  # data that was ever stored in single precision passes
         raise ValueError(f"vorticity must have mean zero on a periodic square, got mean {mean:.3g}")

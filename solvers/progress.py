@@ -1,8 +1,8 @@
 """A line on the terminal that says how far a computation is; silent when there is no terminal."""
 
+import io
 import sys
 import time
-from typing import TextIO
 
 
 class Progress:
@@ -12,11 +12,11 @@ class Progress:
       title: what is being made.
       total: samples in all.
       done: samples that were there before; they do not count for the rate.
-      stream: where to draw.
+      stream: where to draw; standard error by default.
     """
 
-    def __init__(self, title: str, total: int, done: int = 0, stream: TextIO = sys.stderr):
-        self.title, self.total, self.done, self.stream = title, total, done, stream
+    def __init__(self, title: str, total: int, done: int = 0, stream: io.TextIOBase | None = None):
+        self.title, self.total, self.done, self.stream = title, total, done, stream or sys.stderr
         self.before, self.start, self.drawn = done, time.monotonic(), False
 
     def advance(self, samples: int) -> None:

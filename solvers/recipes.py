@@ -178,7 +178,7 @@ def _turbulence(
     """Vorticity frames on the whole square after the burn-in, and their measures."""
     reynolds, dt = float(settings["scale"]), settings["dt"]
     times = settings["burn_in"] + dt * np.arange(settings["frames"])
-    initial = navier_stokes.sample_initial(key, (settings["points"],) * 2)
+    initial = navier_stokes.sample_initial(key, settings["points"])
     frames = navier_stokes.simulate(initial, reynolds, times).frames
     again = navier_stokes.simulate(frames[-2], reynolds, _halves(dt), cfl=0.5).frames
     return frames, _evolution_measures(initial, frames, again)

@@ -25,8 +25,6 @@ Times = Sequence[float] | np.ndarray | Float[Array, "time"]
 # Steps between two looks at the state, for the CFL bound and for blow-up. A look costs about as
 # much as one evaluation of N, a step of order 4 makes four.
 STEPS_PER_LOOK = 8
-
-
 # More steps than this between two requested times are taken for a mistake in the times or the data.
 MAX_STEPS = 100_000
 
@@ -144,7 +142,7 @@ def trajectory(
     *,
     rate_fn: Callable[[State], Float[Array, ""]],
     observe_fn: Callable[[State], Float[Array, "*grid"]],
-    cfl: float,
+    cfl: float | Float[Array, ""],
 ) -> Trajectory:
     """Integrates from t = 0 and keeps what `observe_fn` sees at the requested times.
 

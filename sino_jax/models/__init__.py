@@ -1,7 +1,7 @@
 """Neural operators. `build(config)` makes one from the vocabulary of a configuration.
 
 Every model is a Flax module used as ``model.init(key, inputs, scale)`` and
-``model.apply(variables, inputs, scale)``; inputs are ``[batch, *grid, channel]``, scale ``[batch]``.
+``model.apply(variables, inputs, scale)``: inputs ``[batch, *grid, channel]``, scale ``[batch]``.
 """
 
 import dataclasses
@@ -13,9 +13,23 @@ import flax.linen as nn
 from ml_collections import ConfigDict
 
 from sino_jax.models import with_base
+from sino_jax.models.cno import CNO
 from sino_jax.models.fno import FNO
+from sino_jax.models.fno_unet import FNOUNet
+from sino_jax.models.sino import SINO
+from sino_jax.models.sino_u import SINOU
+from sino_jax.models.unet import UNet
+from sino_jax.models.uno import UNO
 
-MODELS: dict[str, type[nn.Module]] = {"fno": FNO}
+MODELS: dict[str, type[nn.Module]] = {
+    "fno": FNO,
+    "sino": SINO,
+    "sino_u": SINOU,
+    "unet": UNet,
+    "uno": UNO,
+    "cno": CNO,
+    "fno_unet": FNOUNet,
+}
 BASES = ("none", *with_base.BASES)
 
 

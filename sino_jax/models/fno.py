@@ -13,10 +13,10 @@ boundaries are no neighbours. The field outside is zero and never stored.
 from typing import Literal
 
 import flax.linen as nn
-import jax
+from jaxtyping import Array
 
-from sino_jax import layers, spectral
-from sino_jax.models.frame import Operator, Outputs, batch_first, grid_first
+from sino_jax import bands, layers, spectral
+from sino_jax.models.frame import Operator, Outputs
 from sino_jax.types import RealBatch, Scale
 
 
@@ -52,42 +52,55 @@ class FNO(Operator, kw_only=True):
 
     @nn.compact
     def core(self, features: RealBatch, scale: Scale) -> Outputs:
-        width = self.hidden_channels
-        field = grid_first(features)
-        lifting = layers.ChannelMlp(int(self.lifting_channel_ratio * width), width, name="lifting")
-        field = lifting(field)
+        field = self.lift(features)
         for layer in range(self.n_layers):
+            integral = self._integral(field, scale, name=f"kernel_{layer}")
             last = layer == self.n_layers - 1
-            field = self._block(field, scale, last=last, name=f"layer_{layer}")
-        projection = layers.ChannelMlp(
-            int(self.projection_channel_ratio * width), self.out_channels, name="projection"
-        )
-        return batch_first(projection(field))
+            field = self.block(layer, self.hidden_channels, last=last)(field, integral)
+        return self.project(field)
 
-    def _block(self, field: layers.Field, scale: Scale, *, last: bool, name: str) -> layers.Field:
-        width = self.hidden_channels
-        activation = (lambda x: x) if last else jax.nn.gelu
-        skip = layers.Pointwise(width, name=f"{name}_skip")(field)
-        gate = self.param(f"{name}_gate", nn.initializers.ones, (width,))
-        mixed = activation(self._integral(field, scale, name=name) + skip)
-        mlp = layers.ChannelMlp(int(self.channel_mlp_expansion * width), width, name=f"{name}_mlp")
-        gate = gate.astype(field.dtype).reshape(*(1,) * (field.ndim - 1), width)
-        return activation(mlp(mixed) + gate * field)
+    def lift(self, features: RealBatch) -> Array:
+        """Features of the input to the hidden field."""
+        hidden = int(self.lifting_channel_ratio * self.hidden_channels)
+        lifting = layers.ChannelMlp(hidden, self.hidden_channels, name="lifting")
+        return lifting(features)
 
-    def _integral(self, field: layers.Field, scale: Scale, *, name: str) -> layers.Field:
-        """K: transform, modulate, mix, normalise, transform back."""
-        grid = field.shape[:-2]
-        period = layers.padded_period(grid, padding=self.padding, centring=self.centring)
-        modes = spectral.kept_modes(self.n_modes, period)
-        spectrum = spectral.transform(field, modes, period=period)
-        spectrum = layers.Modulation(
+    def project(self, field: layers.Field) -> Array:
+        """The hidden field to the output channels."""
+        hidden = int(self.projection_channel_ratio * self.hidden_channels)
+        return layers.ChannelMlp(hidden, self.out_channels, name="projection")(field)
+
+    def block(self, layer: int, width: int, *, last: bool) -> layers.PointwiseBlock:
+        """The pointwise part of a layer, around the integral."""
+        expanded = int(self.channel_mlp_expansion * width)
+        return layers.PointwiseBlock(width, expanded, linear=last, name=f"layer_{layer}")
+
+    def period(self, grid: tuple[int, ...]) -> tuple[int, ...]:
+        """Points of the padded period."""
+        return layers.padded_period(grid, padding=self.padding, centring=self.centring)
+
+    def modulation(self, name: str) -> layers.Modulation:
+        return layers.Modulation(
             self.scale_informed,
             self.frequency_embedding,
             self.scale_embedding,
             self.log_scale,
             self.n_features,
             name=f"{name}_modulation",
-        )(spectrum, scale)
-        kernel = layers.TensorKernel(self.hidden_channels, self.n_modes, name=f"{name}_kernel")
-        normalise = layers.SpectralNorm(self.normalisation, name=f"{name}_norm")
-        return spectral.inverse(normalise(kernel(spectrum)), grid, period=period)
+        )
+
+    def _integral(self, field: layers.Field, scale: Scale, *, name: str) -> layers.Field:
+        """K: transform, modulate, apply the kernel, transform back."""
+        grid = field.shape[1:-1]
+        period = self.period(grid)
+        spectrum = spectral.transform(field, self.kept_modes(period), period=period)
+        spectrum = self.modulation(name)(spectrum, scale)
+        return spectral.inverse(self.kernel(spectrum, name=name), grid, period=period)
+
+    def kept_modes(self, period: tuple[int, ...]) -> tuple[int, ...]:
+        return bands.kept_modes(self.n_modes, period)
+
+    def kernel(self, spectrum: layers.Spectrum, *, name: str) -> Array:
+        """A matrix for each mode."""
+        mixed = layers.TensorKernel(self.hidden_channels, self.n_modes, name=name)(spectrum)
+        return layers.SpectralNorm(self.normalisation, name=f"{name}_norm")(mixed)

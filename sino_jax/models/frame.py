@@ -97,13 +97,3 @@ class Operator(nn.Module, kw_only=True):
         # A traced scale has no value yet, so that under `jit` this cannot be checked.
         if not isinstance(scale, jax.core.Tracer) and not np.all(np.asarray(scale) > 0):
             raise ValueError(f"scale must be positive, got {scale}")
-
-
-def grid_first(features: RealBatch) -> jax.Array:
-    """``[batch, *grid, channel]`` to ``[*grid, batch, channel]``."""
-    return jnp.moveaxis(features, 0, -2)
-
-
-def batch_first(field: jax.Array) -> jax.Array:
-    """Inverse of `grid_first`."""
-    return jnp.moveaxis(field, -2, 0)

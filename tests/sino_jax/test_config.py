@@ -102,7 +102,9 @@ class Spectral(nn.Module):
     @nn.compact
     def __call__(self, x):
         weights = self.param("modes", nn.initializers.normal(), (5,))
-        return jnp.fft.irfft(jnp.fft.rfft(x) * weights.reshape(1, -1), 8) + nn.Dense(8)(x)
+        return jnp.fft.irfft(
+            jnp.fft.rfft(x) * weights.reshape(1, -1).astype(jnp.complex64), 8
+        ) + nn.Dense(8)(x)
 
 
 def test_bfloat16_is_for_pointwise_layers_only():

@@ -104,7 +104,7 @@ def test_rollout_errors_grow_as_the_closed_form_says(tmp_path):
 
 def test_a_rollout_needs_a_past():
     burgers = equations.get("burgers")
-    with pytest.raises(ValueError, match="past frames, which burgers does not have"):
+    with pytest.raises(ValueError, match="needs past frames as the coefficient; burgers has none"):
         rollout(
             last_frame_times_decay,
             jnp.ones(()),

@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import io
 import os
 import pathlib
 import random
@@ -15,6 +16,7 @@ import pytest
 
 from sino_jax import data
 from solvers import fill, storage
+from solvers.progress import Progress
 from tests.stand_in_generator import LIMITS, make_parts, solve
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -240,3 +242,21 @@ def test_a_systematic_fault_stops_early(tmp_path):
     with pytest.raises(fill.RefusedSamples, match="18 samples were refused"):
         fill.fill(make_parts(tmp_path), never, LIMITS)
     assert len(solved) == 2 * 6
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_drawn_on_terminals_only():
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        progress = Progress("darcy train-4", total=40, done=10, stream=stream)
+        progress.start -= 2.0  # ten samples in two seconds
+        progress.advance(10)
+        progress.close()
+    assert file.getvalue() == ""
+    assert "darcy train-4  [##########..........]  20/40  5 samples/s  0:00:04 left" in (
+        terminal.getvalue()
+    )

@@ -1,6 +1,9 @@
 """Import and export of PDEBench and The Well: layouts as documented, round trips to the bit."""
 
 import math
+import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -211,3 +214,21 @@ def test_the_well_fields_that_do_not_vary(tmp_path):
     trajectory = data.load(tmp_path / "new", verify=True).fields["trajectory"]
     np.testing.assert_array_equal(trajectory[2, 3, 1, :, 0], random(6))
     np.testing.assert_array_equal(trajectory[..., 1], random(3, 4, 5, 6))
+
+
+def test_the_command_line(tmp_path):
+    """Out to The Well and back."""
+    run = [sys.executable, "-m", "solvers.interchange"]
+    root = pathlib.Path(__file__).parents[2]
+    original, file = (
+        vorticity(tmp_path / "ours"),
+        "navier_stokes_1000/data/train/navier_stokes_1000",
+    )
+    subprocess.run([*run, "export", "the_well", original, tmp_path], cwd=root, check=True)
+    command = [*run, "import", "the_well", tmp_path / f"{file}.hdf5", tmp_path / "back"]
+    options = ["--equation=navier_stokes", "--history=2", "--horizon=2"]
+    subprocess.run([*command, *options], cwd=root, check=True)
+    assert_same_data(original, tmp_path / "back")
+    again = subprocess.run([*command, *options], cwd=root, capture_output=True, check=False)
+    assert again.returncode == 1
+    assert b"is not empty" in again.stderr
