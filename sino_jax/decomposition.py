@@ -29,6 +29,7 @@ from sino_jax.types import ApplyFn, Batch, Instance, PerExample, Scale
 
 CRITERIA = ("change", "residual")
 STARTS = ("coarse", "zeros")
+_change = jax.jit(relative_l2)
 
 
 class Refinement(NamedTuple):
@@ -116,13 +117,13 @@ def refine(
     counts = _patches_per_axis(equation, patches)
     layout = cover(shape, counts, overlap, blend=blend, ramp=ramp)
 
-    estimate = _with_boundary(_start(start, apply_fn, params, whole, equation), boundary, equation)
+    estimate = _start(start, apply_fn, params, whole, equation)
     changes, residuals = [], [_residual(estimate, whole, equation=equation, extent=extent)]
     for _ in range(iterations):
         problems = _problems(estimate, whole, equation=equation, layout=layout)
         solutions = _solve(apply_fn, params, problems, equation, patches_per_call)
         previous, estimate = estimate, _blend(solutions, boundary, equation=equation, layout=layout)
-        changes.append(relative_l2(previous, estimate))
+        changes.append(_change(previous, estimate))
         residuals.append(_residual(estimate, whole, equation=equation, extent=extent))
         if tolerance is not None:
             measure = changes[-1] if criterion == "change" else residuals[-1] / residuals[0]
@@ -178,7 +179,8 @@ def _start(
         start = predict(apply_fn, params, whole, equation) if coarse else zeros
     if start.shape != whole.boundary.shape:
         raise ValueError(f"start must have the shape {whole.boundary.shape}, got {start.shape}")
-    return start.astype(whole.boundary.dtype)
+    field = start.astype(whole.boundary.dtype)
+    return _with_boundary(field, whole.boundary, equation=equation)
 
 
 # What surrounds `apply_fn` is compiled here; `apply_fn` itself need not be traceable.
@@ -214,10 +216,12 @@ def _solve(
 def _blend(solutions: Array, boundary: Batch, *, equation: Equation, layout: Patches) -> Batch:
     """The global field of the solutions ``[batch · patches, *size, channel]`` of all patches."""
     grouped = solutions.reshape(len(boundary), *layout.counts, *solutions.shape[1:])
-    return _with_boundary(merge(grouped.astype(boundary.dtype), layout), boundary, equation)
+    field = merge(grouped.astype(boundary.dtype), layout)
+    return _with_boundary(field, boundary, equation=equation)
 
 
-def _with_boundary(field: Batch, boundary: Batch, equation: Equation) -> Batch:
+@functools.partial(jax.jit, static_argnames="equation")
+def _with_boundary(field: Batch, boundary: Batch, *, equation: Equation) -> Batch:
     """`field` with the given data on the equation's sides."""
     for side in equation.sides:
         place = (slice(None),) * (side.axis + 1) + (side.index,)

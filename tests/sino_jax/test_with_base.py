@@ -72,12 +72,12 @@ def test_constant_coefficients_are_exact_for_any_weights(x64, name, base_name):
     variables = random_variables(operator(name, base_name), inputs, scale)
     output = compiled(name, base_name)(variables, inputs, scale)
     extent = base.square_cells(SHAPE)
-    for i in range(len(g)):
-        if name == "darcy":
-            expected = base.harmonic(g[i], extent=extent)
-        else:
-            expected = base.helmholtz(g[i], scale[i], coefficient[i, 0, 0, 0], extent=extent)
-        np.testing.assert_allclose(output[i], boundary.to_channels(expected), atol=1e-11)
+    if name == "darcy":
+        solve = jax.vmap(lambda g, k, a: base.harmonic(g, extent=extent))
+    else:
+        solve = jax.vmap(lambda g, k, a: base.helmholtz(g, k, a, extent=extent))
+    expected = jax.jit(solve)(g, scale, coefficient[:, 0, 0, 0])
+    np.testing.assert_allclose(output, boundary.to_channels(expected), atol=1e-11)
 
 
 def test_the_correction_is_homogeneous_in_the_boundary_data(x64):
