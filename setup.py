@@ -34,6 +34,7 @@ EXTRAS["dev"] = [
     "exponax>=0.2",  # an independent solver that the tests compare with
     "pre-commit>=4.0",
     "pytest>=8.3",
+    "pytest-xdist>=3.6",  # tests mostly compile, on one core: two workers halve the time
     "ruff>=0.8",
     "scipy>=1.13",
 ]
