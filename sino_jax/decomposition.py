@@ -33,7 +33,7 @@ _change = jax.jit(relative_l2)
 
 
 class Refinement(NamedTuple):
-    """Result of `refine`.
+    """Result of `refine_history`.
 
     Attributes:
       solution: the last estimate, ``[batch, *grid, channel]``.
@@ -48,6 +48,34 @@ class Refinement(NamedTuple):
 
 
 def refine(
+    apply_fn: ApplyFn,
+    params,
+    coefficient: Batch | None,
+    boundary: Batch,
+    scale: Scale,
+    *,
+    equation: str | Equation,
+    patches: int | Sequence[int],
+    overlap: int | Sequence[int],
+    iterations: int,
+    **options,
+) -> Batch:
+    """The refined solution alone; arguments and options are those of `refine_history`."""
+    return refine_history(
+        apply_fn,
+        params,
+        coefficient,
+        boundary,
+        scale,
+        equation=equation,
+        patches=patches,
+        overlap=overlap,
+        iterations=iterations,
+        **options,
+    ).solution
+
+
+def refine_history(
     apply_fn: ApplyFn,
     params,
     coefficient: Batch | None,
@@ -101,8 +129,8 @@ def refine(
       >>> def harmonic(params, inputs, scale):  # exact where the coefficient is constant
       ...     field = jax.vmap(equations.get("darcy").split)(inputs)[1]
       ...     return jax.vmap(base.harmonic)(field)
-      >>> refined = refine(harmonic, None, ones, ones, jnp.ones(1), equation="darcy",
-      ...                  patches=2, overlap=5, iterations=2, start="zeros")
+      >>> refined = refine_history(harmonic, None, ones, ones, jnp.ones(1), equation="darcy",
+      ...                          patches=2, overlap=5, iterations=2, start="zeros")
       >>> refined.change.shape
       (2, 1)
     """
@@ -144,12 +172,12 @@ def refine_levels(
     start: str | Array = "coarse",
     **options,
 ) -> Refinement:
-    """`refine` with several numbers of patches, coarse to fine, each from the last one's result.
+    """`refine_history` with several numbers of patches, coarse to fine, each from the last one's result.
 
     Keyword args:
       levels: the `patches` of each level, such as (2, 4, 8).
       start: the start of the first level.
-      **options: further keyword arguments of `refine`; `iterations` counts for each level.
+      **options: further keyword arguments of `refine_history`; `iterations` counts for each level.
 
     Returns:
       The history of all levels in one; the start of a later level is not repeated in `residual`.
@@ -159,7 +187,7 @@ def refine_levels(
     parts = []
     for patches in levels:
         arguments = (apply_fn, params, coefficient, boundary, scale)
-        parts.append(refine(*arguments, patches=patches, start=start, **options))
+        parts.append(refine_history(*arguments, patches=patches, start=start, **options))
         start = parts[-1].solution
     return Refinement(
         start,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sino_jax import base, equations, partition
-from sino_jax.decomposition import refine, refine_levels
+from sino_jax.decomposition import refine, refine_history, refine_levels
 from sino_jax.partition import cover, weights
 from tests.exact_operators import darcy_operator
 
@@ -102,7 +102,7 @@ def test_the_solution_of_a_random_medium_is_a_fixed_point(x64):
     g = jnp.asarray(rng.normal(size=(2, 33, 33, 1)))
     operator = jax.jit(darcy_operator)
     # The operator's own coarse prediction is exact: the start and every later estimate are.
-    refined = refine(
+    refined = refine_history(
         operator, None, coefficient, g, jnp.ones(2),
         equation="darcy", patches=2, overlap=7, iterations=1,
     )  # fmt: skip
@@ -116,13 +116,13 @@ def test_the_wave_number_is_rescaled_for_the_patch(x64, patches):
     g = jnp.asarray(rng.normal(size=(1, *shape, 1)) + 1j * rng.normal(size=(1, *shape, 1)))
     options = dict(equation="helmholtz", patches=patches, overlap=5, iterations=1)
     coefficient = jnp.full((1, *shape, 1), 1.1)
-    refined = refine(helmholtz_operator, None, coefficient, g, k, **options)
+    refined = refine_history(helmholtz_operator, None, coefficient, g, k, **options)
     assert float(refined.change.max()) < 1e-9
 
     def unscaled(params, inputs, scale):
         return helmholtz_operator(None, inputs, jnp.full_like(scale, 9.0))
 
-    assert float(refine(unscaled, None, coefficient, g, k, **options).change.max()) > 1e-2
+    assert float(refine_history(unscaled, None, coefficient, g, k, **options).change.max()) > 1e-2
 
 
 @pytest.mark.parametrize("overlap", [5, 13])
@@ -137,7 +137,7 @@ def test_converges_at_the_rate_of_schwarz_theory(x64, overlap):
 
     estimate, errors = perturbed(solution), []
     for _ in range(12):
-        refined = refine(
+        refined = refine_history(
             harmonic_operator, None, coefficient, g, scale, start=estimate,
             equation="darcy", patches=(2, 1), overlap=overlap, iterations=1,
         )  # fmt: skip
@@ -152,7 +152,7 @@ def test_converges_at_the_rate_of_schwarz_theory(x64, overlap):
 @pytest.mark.parametrize(("patches", "start"), [(2, "zeros"), ((3, 2), "zeros"), ((4, 3), "field")])
 def test_many_patches_converge_to_the_solution_on_a_rectangle(x64, patches, start):
     coefficient, g, scale, solution = constant_darcy((37, 26), batch=2)
-    refined = refine(
+    refined = refine_history(
         harmonic_operator, None, coefficient, g, scale, equation="darcy", patches=patches,
         overlap=8, iterations=200, tolerance=1e-11, blend="smooth",
         start=perturbed(solution) if start == "field" else start,
@@ -167,7 +167,7 @@ def test_residual_criterion_stops_when_the_residual_has_fallen(x64):
     # Bilinear data: its harmonic extension has no residual in any second-order stencil.
     x, y = np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33), indexing="ij")
     g = jnp.asarray(x + 2 * x * y)[None, ..., None]
-    refined = refine(
+    refined = refine_history(
         harmonic_operator, None, jnp.ones_like(g), g, jnp.ones(1), equation="darcy", patches=2,
         overlap=9, iterations=50, start="zeros", criterion="residual", tolerance=1e-3,
     )  # fmt: skip
@@ -180,28 +180,30 @@ def test_history_is_that_of_single_steps(x64):
     coefficient, g, scale, solution = constant_darcy((41, 41))
     options = dict(equation="darcy", patches=2, overlap=5)
     arguments = (harmonic_operator, None, coefficient, g, scale)
-    whole = refine(*arguments, iterations=3, start=perturbed(solution), **options)
+    whole = refine_history(*arguments, iterations=3, start=perturbed(solution), **options)
     estimate = perturbed(solution)
     for i in range(3):
-        step = refine(*arguments, iterations=1, start=estimate, **options)
+        step = refine_history(*arguments, iterations=1, start=estimate, **options)
         expected = norm(step.solution - estimate) / norm(step.solution)
         assert float(whole.change[i, 0]) == pytest.approx(expected, rel=1e-10)
         np.testing.assert_allclose(step.residual[:, 0], whole.residual[i : i + 2, 0], rtol=1e-10)
         estimate = step.solution
     np.testing.assert_allclose(whole.solution, estimate, atol=1e-13)
-    assert refine(*arguments, iterations=0, **options).change.shape == (0, 1)
+    alone = refine(*arguments, iterations=3, start=perturbed(solution), **options)
+    np.testing.assert_array_equal(alone, whole.solution)
+    assert refine_history(*arguments, iterations=0, **options).change.shape == (0, 1)
 
 
 def test_batched_and_looped_patches_agree_and_jit_changes_nothing(x64):
     coefficient, g, scale, _ = constant_darcy((24, 31), batch=3)
     options = dict(equation="darcy", patches=(2, 3), overlap=6, iterations=2, start="zeros")
-    together = refine(harmonic_operator, None, coefficient, g, scale, **options)
+    together = refine_history(harmonic_operator, None, coefficient, g, scale, **options)
     for at_once in (1, 4):
-        looped = refine(
+        looped = refine_history(
             harmonic_operator, None, coefficient, g, scale, patches_per_call=at_once, **options
         )
         np.testing.assert_allclose(looped.solution, together.solution, atol=1e-13)
-    compiled = jax.jit(functools.partial(refine, harmonic_operator, None, **options))
+    compiled = jax.jit(functools.partial(refine_history, harmonic_operator, None, **options))
     np.testing.assert_allclose(
         compiled(coefficient, g, scale).solution, together.solution, atol=1e-13
     )
@@ -212,8 +214,8 @@ def test_levels_carry_information_across_the_domain_first(x64):
     options = dict(equation="darcy", overlap=5, start="zeros")
     arguments = (harmonic_operator, None, coefficient, g, scale)
     levels = refine_levels(*arguments, levels=(2, 4), iterations=4, **options)
-    coarse = refine(*arguments, patches=2, iterations=4, **options)
-    fine = refine(*arguments, patches=4, iterations=8, **options)
+    coarse = refine_history(*arguments, patches=2, iterations=4, **options)
+    fine = refine_history(*arguments, patches=4, iterations=8, **options)
     np.testing.assert_allclose(levels.change[:4], coarse.change, rtol=1e-9)
     assert levels.change.shape == (8, 1)
     assert levels.residual.shape == (9, 1)
@@ -240,7 +242,7 @@ def test_every_boundary_value_equation_in_one_call_with_its_rescaled_parameter(
     g = jnp.full((2, *shape, equation.solution_channels), 3.0)
     channels = equation.coefficient_channels
     coefficient = jnp.zeros((2, *shape, channels)) if channels else None
-    refined = refine(
+    refined = refine_history(
         first_side, None, coefficient, g, jnp.array([100.0, 200.0]),
         equation=name, patches=patches, overlap=5, iterations=1, start=g,
     )  # fmt: skip
@@ -272,19 +274,19 @@ def test_bad_options(options, message):
     field = jnp.ones((1, 17, 17, 1))
     valid = dict(equation="darcy", patches=2, overlap=5, iterations=1)
     with pytest.raises(ValueError, match=message):
-        refine(harmonic_operator, None, field, field, jnp.ones(1), **{**valid, **options})
+        refine_history(harmonic_operator, None, field, field, jnp.ones(1), **{**valid, **options})
 
 
 def test_bad_fields():
     field, options = jnp.ones((1, 17, 17, 1)), dict(patches=2, overlap=5, iterations=1)
     not_a_number = field.at[0, 3, 3].set(jnp.nan)
     with pytest.raises(ValueError, match="coefficient must be finite"):
-        refine(
+        refine_history(
             harmonic_operator, None, not_a_number, field, jnp.ones(1), equation="darcy", **options
         )
     velocity = jnp.ones((1, 9, 9, 9, 2))
     with pytest.raises(ValueError, match="anchored time axis"):
-        refine(
+        refine_history(
             harmonic_operator, None, velocity, velocity, jnp.ones(1),
             equation="navier_stokes_spacetime", **{**options, "patches": (2, 2, 2)},
         )  # fmt: skip
