@@ -172,7 +172,7 @@ def refine_levels(
     start: str | Array = "coarse",
     **options,
 ) -> Refinement:
-    """`refine_history` with several numbers of patches, coarse to fine, each from the last one's result.
+    """`refine_history` at several numbers of patches, coarse to fine, each from the one before.
 
     Keyword args:
       levels: the `patches` of each level, such as (2, 4, 8).
