@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from experiments import tables
@@ -52,7 +53,8 @@ def predictions(
         prediction = trained.solve(instance.coefficient, given, instance.scale)
         error = float(
             loss.relative_l2(
-                boundary.to_channels(prediction), boundary.to_channels(instance.solution)
+                boundary.to_channels(prediction),
+                boundary.to_channels(jnp.asarray(instance.solution)),
             )[0]
         )
         truth, guess = (
