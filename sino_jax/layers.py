@@ -111,7 +111,8 @@ class Modulation(nn.Module):
         factor = self._mlp(spectrum, scale) if self.form == "mlp" else self._powers(spectrum, scale)
         return spectrum * jnp.expand_dims(factor, -3)  # the same for real and imaginary part
 
-    def _mlp(self, spectrum: Spectrum, scale: Scale) -> Float[Array, "*modes batch channel"]:
+    def _mlp(self, spectrum: Spectrum, scale: Scale) -> Array:
+        """Broadcasts to ``[*modes, batch, channel]``."""
         *shape, _, _, channels = spectrum.shape
         hidden = []  # neither term needs a bias, the features h_0 = 1 play its part
         if self.scale_informed:
@@ -125,7 +126,8 @@ class Modulation(nn.Module):
             hidden.append(jnp.expand_dims(of_frequency, -2))
         return 1 + Pointwise(channels, activate=True, name="factor")(sum(hidden))
 
-    def _powers(self, spectrum: Spectrum, scale: Scale) -> Float[Array, "*modes batch channel"]:
+    def _powers(self, spectrum: Spectrum, scale: Scale) -> Array:
+        """Broadcasts to ``[*modes, batch, channel]``."""
         *shape, _, batch, channels = spectrum.shape
         factor = jnp.ones((*(1,) * len(shape), batch, channels), spectrum.dtype)
         if self.scale_informed:

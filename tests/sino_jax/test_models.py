@@ -156,9 +156,10 @@ def test_levels_of_sino_u_have_equally_many_weights():
         assert abs(size / (4 * 8**2 * 64**2) - 1) < 1 / modes
 
 
-@nn.compact
-def _first_kernel(model, spectrum):
-    return model.kernel(spectrum, name="kernel_0")
+class _KernelOfSino(models.MODELS["sino"], kw_only=True):
+    @nn.compact
+    def core(self, spectrum):
+        return self.kernel(spectrum, name="kernel_0")
 
 
 def test_without_embeddings_sino_is_the_plain_shared_kernel():
@@ -175,7 +176,9 @@ def test_without_embeddings_sino_is_the_plain_shared_kernel():
     hidden = spectral.mix_shared(spectrum, inner)
     hidden = spectral.group_norm(hidden, weights["kernel_0_norm"]["gain"])
     expected = spectral.mix_shared(jax.nn.gelu(hidden), outer)
-    ours = model.apply(variables, spectrum, method=_first_kernel)
+    fields = {**SMALL["sino"], **flags}
+    kernel = _KernelOfSino(out_channels=2, **fields)
+    ours = kernel.apply(variables, spectrum, method=_KernelOfSino.core)
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
     other_scale = jax.jit(model.apply)(variables, inputs, 10 * SCALE)
     np.testing.assert_array_equal(other_scale, jax.jit(model.apply)(variables, inputs, SCALE))
@@ -205,26 +208,30 @@ def test_each_embedding_flag_changes_one_thing(name, form):
     assert jnp.linalg.norm(change) > 1e-3 * jnp.linalg.norm(plain)
 
 
+# Untruncated, the features of growing frequencies amplify the tail of the spectrum: convergence is
+# slower, but it is there.
 @pytest.mark.parametrize(
-    ("name", "fields"),
+    ("name", "fields", "tolerance"),
     [
-        ("fno", {}),
-        ("uno", {}),
-        ("sino", {}),
-        ("sino", {"truncated": False}),
-        ("sino_u", {}),
+        ("fno", {"n_layers": 2}, 1e-3),
+        ("uno", {"n_levels": 2}, 1e-3),
+        ("sino", {"n_layers": 2, "truncated": False}, 1e-2),
+        ("sino_u", {"n_layers": 2, "n_levels": 2}, 1e-2),
     ],
 )
-def test_outputs_approach_one_another_as_the_grid_is_refined(name, fields):
+def test_outputs_approach_one_another_as_the_grid_is_refined(name, fields, tolerance):
     sizes = dict(n_modes=(8, 8), hidden_channels=8, out_channels=1, coordinates=False)
-    coarse, _, fine = resolution.differences(dict(name=name, **sizes, **fields))
-    assert fine < 1e-3
-    assert fine <= max(coarse, 1e-5)
+    grids = ((40, 48), (128, 128))
+    coarse, fine = resolution.differences(dict(name=name, **sizes, **fields), grids)
+    assert fine < tolerance
+    assert fine < max(coarse / 2, 1e-5)
 
 
 def test_biases_in_an_untruncated_kernel_network_spoil_the_limit():
-    biased = resolution.VARIANTS["SINO, untruncated, with biases"] | dict(hidden_channels=8)
-    assert resolution.differences(biased)[-1] > 1e-2
+    biased = resolution.VARIANTS["SINO, untruncated, with biases"] | dict(
+        hidden_channels=8, n_layers=1
+    )
+    assert resolution.differences(biased, [(128, 128)])[0] > 1e-2
 
 
 def test_cno_gives_band_limited_fields_the_same_outputs_on_any_grid():
@@ -236,7 +243,7 @@ def test_cno_gives_band_limited_fields_the_same_outputs_on_any_grid():
     variables = _variables(model, fine)
     coarse = jax.jit(model.apply)(variables, fine[:, ::2, ::2], SCALE[:1])
     common = jax.jit(model.apply)(variables, fine, SCALE[:1])[:, ::2, ::2]
-    np.testing.assert_allclose(common, coarse, atol=1e-4)
+    np.testing.assert_allclose(common, coarse, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("n_modes", "grid"), [((5,), (16,)), ((3, 3, 3), (6, 7, 8))])
