@@ -171,7 +171,7 @@ def start(*runs, devices=1, cache=None, environment=None, **options):
     variables = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}",
         runtime.CACHE_SWITCH: "0" if cache is None else os.fspath(cache),
         "PYTHONPATH": os.fspath(ROOT),
         **(environment or {}),
