@@ -24,4 +24,4 @@ def test_example_runs_and_reduces_its_loss(code):
     history = np.asarray(namespace["history"])
     assert np.isfinite(history).all()
     if "step" in namespace:
-        assert history[-5:].mean() < 0.5 * history[:2].mean()
+        assert history[-5:].mean() < 0.7 * history[:2].mean()
