@@ -9,7 +9,7 @@ grid and on 256². The convolutional models work on their own grid of 64² and o
 import json
 import math
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -48,15 +48,15 @@ def main() -> None:
         print(f"| {label} | {' | '.join(f'{error:.1e}' for error in errors)} |")
 
 
-def differences(fields: Mapping) -> list[float]:
-    """Relative differences to the finest grid at common points, for each of `GRIDS`."""
+def differences(fields: Mapping, grids: Sequence[tuple[int, int]] = GRIDS) -> list[float]:
+    """Relative differences to the finest grid at common points, for each of `grids`."""
     model = models.build({"centring": "cell", **fields})
     scale = jnp.array([3.0])
     variables = jax.jit(model.init)(jax.random.key(1), smooth_fields(32, 32), scale)
     apply = jax.jit(model.apply)
     finest = apply(variables, smooth_fields(FINEST, FINEST), scale)
     errors = []
-    for shape in GRIDS:
+    for shape in grids:
         common = [math.gcd(n, FINEST) for n in shape]
         here = tuple(slice(None, None, n // c) for n, c in zip(shape, common, strict=True))
         there = tuple(slice(None, None, FINEST // c) for c in common)

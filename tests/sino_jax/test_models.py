@@ -9,7 +9,7 @@ import ml_collections
 import numpy as np
 import pytest
 
-from benchmarks import resolution
+from benchmarks import resolution_freedom
 from sino_jax import bands, models, spectral
 
 SMALL = {
@@ -222,16 +222,16 @@ def test_each_embedding_flag_changes_one_thing(name, form):
 def test_outputs_approach_one_another_as_the_grid_is_refined(name, fields, tolerance):
     sizes = dict(n_modes=(8, 8), hidden_channels=8, out_channels=1, coordinates=False)
     grids = ((40, 48), (128, 128))
-    coarse, fine = resolution.differences(dict(name=name, **sizes, **fields), grids)
+    coarse, fine = resolution_freedom.differences(dict(name=name, **sizes, **fields), grids)
     assert fine < tolerance
     assert fine < max(coarse / 2, 1e-5)
 
 
 def test_biases_in_an_untruncated_kernel_network_spoil_the_limit():
-    biased = resolution.VARIANTS["SINO, untruncated, with biases"] | dict(
+    biased = resolution_freedom.VARIANTS["SINO, untruncated, with biases"] | dict(
         hidden_channels=8, n_layers=1
     )
-    assert resolution.differences(biased, [(128, 128)])[0] > 1e-2
+    assert resolution_freedom.differences(biased, [(128, 128)])[0] > 1e-2
 
 
 def test_cno_gives_band_limited_fields_the_same_outputs_on_any_grid():
