@@ -17,6 +17,7 @@ import resource
 import statistics
 import tempfile
 import time
+from itertools import pairwise
 
 import jax
 import numpy as np
@@ -32,7 +33,7 @@ from solvers import storage
 
 RESULT = pathlib.Path("results/benchmarks/training.json")
 GRID, SAMPLES, BATCH = 65, 2048, 8
-WARM_UP, STEPS, REPEATS = 20, 100, 4
+WARM_UP, STEPS, WINDOW, REPEATS = 20, 80, 10, 4
 MODEL = {
     "name": "fno",
     "n_modes": (12, 12),
@@ -70,13 +71,13 @@ def measure(place: pathlib.Path) -> dict:
     time_bare, time_full = step_timers(path)
     task = task_of(path)
     seconds = {"bare": [], "step": [], "trainer": []}
-    faults = 0
+    read = 0
     for number in range(REPEATS):
-        seconds["bare"].append(time_bare())
-        seconds["step"].append(time_full())
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
-        seconds["trainer"].append(trained(task, place / f"run-{number}"))
-        faults += resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
+        seconds["bare"] += time_bare()
+        seconds["step"] += time_full()
+        before = read_from_disk()
+        seconds["trainer"] += trained(task, place / f"run-{number}")
+        read += read_from_disk() - before
     dataset = task.train[0]
     loads = []
     for first in range(0, 40 * BATCH, BATCH):
@@ -84,7 +85,7 @@ def measure(place: pathlib.Path) -> dict:
         dataset.examples(np.arange(first, first + BATCH) * 5 % SAMPLES)
         loads.append(time.perf_counter() - start)
     size = sum(field.nbytes for field in dataset.fields.values())
-    # The best of several turns: what a busy machine adds is not the program's cost.
+    # The best window of several turns: what a busy machine adds is not the program's cost.
     best = {f"{name}_ms": 1e3 * min(times) for name, times in seconds.items()}
     return {
         "grid": GRID,
@@ -99,10 +100,15 @@ def measure(place: pathlib.Path) -> dict:
         "load_ms_worst": 1e3 * max(loads),
         "data_megabytes": size / 1e6,
         "page_budget_megabytes": size / SAMPLES * BATCH / 1e6,
-        "major_faults_per_step": faults / REPEATS / (WARM_UP + STEPS),
+        "read_megabytes_per_step": read / 1e6 / REPEATS / (WARM_UP + STEPS),
         "device": jax.devices()[0].device_kind,
         "cores": len(os.sched_getaffinity(0)),
     }
+
+
+def read_from_disk() -> int:
+    """Bytes that this process has had read from a disk so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_inblock * 512
 
 
 def write_data(path: pathlib.Path) -> pathlib.Path:
@@ -138,8 +144,8 @@ def config_of(path: pathlib.Path):
             "equation": "darcy",
             "model": MODEL,
             "data": {"train": (str(path),), "batch_size": BATCH},
-            "steps": WARM_UP + STEPS + 1,  # the last one, with its checkpoint, is not timed
-            "logging": {"every": 20},
+            "steps": WARM_UP + STEPS + 1,
+            "logging": {"every": WINDOW},
         }
     )
 
@@ -150,11 +156,11 @@ def task_of(path: pathlib.Path) -> tasks.Task:
     return task._replace(train=sets)
 
 
-def trained(task: tasks.Task, workdir: pathlib.Path) -> float:
-    """Seconds a step after the warm-up, as the run's own log shows them."""
+def trained(task: tasks.Task, workdir: pathlib.Path) -> list[float]:
+    """Seconds a step in each window after the warm-up, as the run's own log shows them."""
     train.run(task, config_of(*(dataset.path for dataset in task.train)), workdir)
-    times = {entry["step"]: entry["time"] for entry in logs.read(workdir, "train")}
-    return (times[WARM_UP + STEPS] - times[WARM_UP]) / STEPS
+    # The step after the last window, with its checkpoint, is not timed.
+    return _windows([entry["time"] for entry in logs.read(workdir, "train")[:-1]])
 
 
 def step_timers(path: pathlib.Path):
@@ -181,7 +187,7 @@ def step_timers(path: pathlib.Path):
 
     bare = jax.jit(step, donate_argnums=(0, 1))
 
-    def time_bare() -> float:
+    def time_bare() -> list[float]:
         params = init()
         carry, on_device = (params, optimizer.init(params)), jax.device_put(batch)
 
@@ -196,7 +202,7 @@ def step_timers(path: pathlib.Path):
     weighted = parallel.split((batch, np.ones(BATCH, np.float32)), mesh)
     numbers = [parallel.split(np.array([n], np.int32), mesh) for n in range(WARM_UP + STEPS)]
 
-    def time_full() -> float:
+    def time_full() -> list[float]:
         state = parallel.replicate(init_state(init(), optimizer, key, averaged=False), mesh)
 
         def advance(state, number):
@@ -207,21 +213,28 @@ def step_timers(path: pathlib.Path):
     return time_bare, time_full
 
 
-def _seconds_per_step(advance, carry) -> float:
+def _seconds_per_step(advance, carry) -> list[float]:
+    times = []
     for number in range(WARM_UP + STEPS):
-        if number == WARM_UP:
+        if number % WINDOW == 0:
             jax.block_until_ready(carry)
-            start = time.perf_counter()
+            times.append(time.perf_counter())
         carry, _ = advance(carry, number)
     jax.block_until_ready(carry)
-    return (time.perf_counter() - start) / STEPS
+    times.append(time.perf_counter())
+    return _windows(times)
+
+
+def _windows(times: list[float]) -> list[float]:
+    """Seconds a step in each window after the warm-up."""
+    return [(after - before) / WINDOW for before, after in pairwise(times)][WARM_UP // WINDOW :]
 
 
 def table(result: dict) -> str:
     return "\n".join(
         [
             f"FNO, {result['grid']}² grid, batch {result['batch']}, {result['cores']} cores, "
-            f"best of {result['repeats']} turns of {result['steps']} steps",
+            f"best {WINDOW} steps of {result['repeats']} turns of {result['steps']}",
             "",
             "| | ms a step | relative to the bare step |",
             "|---|---|---|",
@@ -235,7 +248,7 @@ def table(result: dict) -> str:
             "",
             f"Data set {result['data_megabytes']:.0f} MB, page budget "
             f"{result['page_budget_megabytes']:.2f} MB, "
-            f"{result['major_faults_per_step']:.1f} reads from disk (major faults) a step.",
+            f"{result['read_megabytes_per_step']:.2f} MB read from disk a step.",
         ]
     )
 

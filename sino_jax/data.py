@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sino_jax.paging import announce
 from sino_jax.types import Instance
 
 FORMAT = "sino-jax data set"
@@ -155,11 +156,15 @@ class Dataset:
             raise ValueError(f"ids must be some of 0...{len(self) - 1}, got {ids}")
         scale = np.full(len(ids), self.scale, np.float32)
         if self.window is None:
+            for field in self.fields.values():
+                announce(field, (field[i] for i in ids))
             part = {name: np.array(field[ids]) for name, field in self.fields.items()}
             return Instance(
                 part.get("coefficient"), part.get("boundary"), scale, part.get("solution")
             )
-        frames = np.stack([self._frames(int(i)) for i in ids])  # [batch, x, y, time, channel]
+        windows = [self._frames(int(i)) for i in ids]
+        announce(self.fields["trajectory"], windows)
+        frames = np.stack([np.moveaxis(w, 0, -2) for w in windows])  # [batch, x, y, time, channel]
         past, future = np.split(frames, [self.window.history], axis=-2)
         if self.window.frames == "channel":
             past, future = (part.reshape(*part.shape[:-2], -1) for part in (past, future))
@@ -169,7 +174,7 @@ class Dataset:
         trajectory = self.fields["trajectory"]
         number, window = divmod(example, self.window.count(trajectory.shape[1]))
         start = window * self.window.stride
-        return np.moveaxis(trajectory[number, start : start + self.window.length], 0, -2)
+        return trajectory[number, start : start + self.window.length]
 
 
 def load(path: str | pathlib.Path, *, verify: bool = False) -> Dataset:
