@@ -36,6 +36,7 @@ PRESETS = {
     "demo": {
         "data": "small,name=darcy-demo,train_samples=128,test_samples=16",
         "epochs": 20,
+        "learning_rate": 4e-3,
         "n_modes": 8,
         "hidden_channels": 16,
         "n_layers": 3,
