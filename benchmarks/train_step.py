@@ -18,15 +18,9 @@ import subprocess
 import sys
 import time
 
+from sino_jax import runtime
+
 RESULTS = pathlib.Path(__file__).parent.parent / "results" / "benchmarks" / "train_step.json"
-# Keeps freed memory in the process and asks for huge pages, instead of faulting pages every step.
-TUNED_ALLOCATOR = {
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(10**11),
-    "MALLOC_TOP_PAD_": "268435456",
-    "MALLOC_ARENA_MAX": "1",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +87,8 @@ def _save(results: dict) -> None:
 
 def _run(side: str, case: Case, allocator: str) -> dict:
     """One measurement in a process of its own."""
-    environment = {**os.environ, **(TUNED_ALLOCATOR if allocator == "tuned" else {})}
+    untouched = {key: value for key, value in os.environ.items() if key not in runtime.ALLOCATOR}
+    environment = {**untouched, **(runtime.ALLOCATOR if allocator == "tuned" else {})}
     command = [sys.executable, "-m", "benchmarks.train_step", side, case.name]
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return json.loads(output.stdout.splitlines()[-1])
