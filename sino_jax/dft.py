@@ -15,8 +15,8 @@ from jaxtyping import Array
 
 from sino_jax.bands import band_shape, energy_weights
 
-# Estimate for two AVX2 cores: one FFT flop (5 N log2 N of them), transposes included, takes the time
-# of this many flops of a matrix product. `python -m benchmarks train_step` measures it.
+# Estimate for two AVX2 cores: one FFT flop (5 N log2 N of them), transposes included, takes as long
+# as this many flops of a matrix product. `python -m benchmarks train_step` measures it.
 _FFT_FLOP_COST = 30.0
 
 
