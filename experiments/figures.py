@@ -29,7 +29,7 @@ def error_against_scale(
         )
     for scale in trained:
         axes.axvline(scale, color="gray", linestyle=":", label=f"trained at {scale:g}")
-    axes.set(xscale="log", yscale="log", xlabel="scale", ylabel="relative L2 error (%)")
+    axes.set(xscale="log", xlabel="scale", ylabel="relative L2 error (%)", ylim=(0, None))
     axes.set_xticks(scales, [f"{scale:g}" for scale in scales])
     axes.minorticks_off()
     axes.legend()
