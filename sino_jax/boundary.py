@@ -56,12 +56,6 @@ def ring(field: Sample) -> Sample:
     return field.at[inside].set(0)
 
 
-def replace_ring(field: Sample, boundary: Sample) -> Sample:
-    """`field` inside, `boundary` on the outer ring."""
-    inside = tuple(slice(1, -1) for _ in field.shape[:-1])
-    return boundary.at[inside].set(field[inside])
-
-
 def magnitude(channels: RealBatch) -> PerExample:
     """Size of the boundary data: the standard deviation over all extended traces of an example.
 

@@ -36,13 +36,6 @@ def test_sides_are_ordered_axis_by_axis():
     )
 
 
-def test_replace_ring_takes_the_ring_from_one_and_the_interior_from_the_other():
-    inner, outer = jnp.zeros((5, 6, 1)), jnp.ones((5, 6, 1))
-    result = boundary.replace_ring(inner, outer)
-    assert result.sum() == 2 * 5 + 2 * 6 - 4
-    assert result[1:-1, 1:-1].sum() == 0
-
-
 def test_magnitude_is_the_standard_deviation_per_example_and_scales_with_the_data():
     channels = field((3, 5, 7, 4)) + jnp.float32(10.0)
     np.testing.assert_allclose(
