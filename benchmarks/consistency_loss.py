@@ -4,7 +4,7 @@
 
 The crops' share of grid points says what they should cost; the paper reports "double runtime".
 Compared are one program that chooses among six sizes (`jax.lax.switch`) and one program for each
-size, chosen by the host.
+size, chosen by the host (`sino_jax.loss.choose`), which is what the trainer does.
 """
 
 import functools
@@ -65,7 +65,7 @@ def make_step(model, optimizer, **options):
 
 
 def measure(steps, model, optimizer, instance) -> tuple[float, float]:
-    """Median seconds of a step over rounds through all `steps`, and seconds to compile them."""
+    """Mean seconds of a step over rounds through all `steps`, and seconds to compile them."""
     inputs = subdomain.inputs(equations.get("darcy"), instance)
     variables = model.init(jax.random.key(0), inputs, instance.scale)
     state = optimizer.init(variables)

@@ -9,7 +9,6 @@ becomes a model, a loss and data sets in a `Experiment`.
 """
 
 import dataclasses
-import functools
 import json
 import pathlib
 import time
@@ -20,7 +19,6 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from sino_jax import checkpoint, equations, provenance, runtime, train
-from sino_jax.loss import training_loss
 from solvers import generate
 
 RESULT = "result.json"
@@ -117,10 +115,7 @@ def run(
     sets = generate.generate_all(experiment.data_config(config.data), data, log=print)
     settings = training_config(experiment, config, sets)
     start = time.monotonic()
-    loss = functools.partial(
-        training_loss, **settings["loss"], super_prior=experiment.prior(config)
-    )
-    train.fit(settings, workdir, loss=loss)
+    train.fit(settings, workdir, super_prior=experiment.prior(config))
     seconds = time.monotonic() - start
     _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
     result = {

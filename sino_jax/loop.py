@@ -1,6 +1,6 @@
 """The loop of a run: feeds steps, watches them, logs, evaluates, saves, and survives failures."""
 
-import math
+import functools
 import pathlib
 import time
 from collections import deque
@@ -65,14 +65,18 @@ class Run:
         )
         self._mesh = parallel.data_mesh()
         self._optimizer = optimizers.build(config.optimizer, self._total)
-        self._step_fn = make_step(
-            task.loss_fn,
-            self._optimizer,
-            self._mesh,
-            total_steps=self._total,
-            accumulate=config.accumulate,
-            ema_decay=config.ema_decay,
-        )
+        @functools.cache
+        def step_fn(loss_fn):
+            return make_step(
+                loss_fn,
+                self._optimizer,
+                self._mesh,
+                total_steps=self._total,
+                accumulate=config.accumulate,
+                ema_decay=config.ema_decay,
+            )
+
+        self._step_fn = step_fn
         self._stop = {flag: self._per_device(flag) for flag in (False, True)}
         self._metrics: list[dict[str, jax.Array]] = []
         self._results: tasks.Results = {}  # of the evaluation at the present step, if there was one
@@ -132,7 +136,8 @@ class Run:
         try:
             for number, (batch, numbers) in stream:
                 control = Control(numbers, self._stop[bool(self._request)])
-                state, metrics = self._step_fn(state, batch, control)
+                step = self._step_fn(self._task.loss_at(number, self._total))
+                state, metrics = step(state, batch, control)
                 in_flight.append((number, metrics))
                 due = self._due(number + 1)
                 stop = False
@@ -256,9 +261,10 @@ def _check_data(recorded: Mapping[str, str], present: Mapping[str, str]) -> None
 
 
 def _mean(metrics: list[dict[str, jax.Array]]) -> dict[str, float]:
+    """Mean of every metric over the steps that report it."""
     values = jax.device_get(metrics)
-    names = [name for name in values[0] if name != "status"]
-    return {name: math.fsum(float(v[name]) for v in values) / len(values) for name in names}
+    names = {name: None for step in values for name in step if name != "status"}
+    return {name: float(np.mean([step[name] for step in values if name in step])) for name in names}
 
 
 def _flat(results: tasks.Results) -> dict[str, float]:

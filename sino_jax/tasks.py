@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 from ml_collections import FrozenConfigDict
 
-from sino_jax import data, equations, evaluate, network
+from sino_jax import data, equations, evaluate, network, superdomain
 from sino_jax.config import to_dict
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
-from sino_jax.loss import training_loss
+from sino_jax.loss import choose, training_loss
+from sino_jax.loss.training import Choice
 from sino_jax.step import LossFn, Params
 from sino_jax.types import Key
 
@@ -28,26 +29,32 @@ class Task(NamedTuple):
 
     Attributes:
       init: key -> weights.
-      loss_fn: see `sino_jax.step.LossFn`.
+      loss_at: ``loss_at(step, total_steps)``, a `sino_jax.step.LossFn`; few different ones, since
+        each is compiled.
       train: data sets to draw batches from.
       evaluate: ``evaluate(params, mesh) -> {data set: {metric: mean}}``; empty without test data.
       meta: JSON-like facts to keep with every checkpoint.
     """
 
     init: Callable[[Key], Params]
-    loss_fn: LossFn
+    loss_at: Callable[[int, int], LossFn]
     train: Sequence[Dataset]
     evaluate: Callable[[Params, Mesh], Results]
     meta: Mapping[str, Any]
 
 
-def build(config: FrozenConfigDict, *, loss: Loss | None = None) -> Task:
+def build(
+    config: FrozenConfigDict,
+    *,
+    loss: Loss | None = None,
+    super_prior: superdomain.Prior | None = None,
+) -> Task:
     """The task of a completed config.
 
     Args:
       config: see `sino_jax.config.complete`.
-      loss: replaces `sino_jax.loss.training_loss` with the options of ``config.loss``, for instance
-        by one that samples super-domains.
+      loss: replaces `sino_jax.loss.training_loss` with the options of ``config.loss``.
+      super_prior: an option of `sino_jax.loss.training_loss` that is no data.
     """
     equation = equations.get(config.equation)
     train = [data.load(path) for path in config.data.train]
@@ -62,14 +69,24 @@ def build(config: FrozenConfigDict, *, loss: Loss | None = None) -> Task:
             )
     statistics = data.statistics(train) if config.data.normalise else None
     model, apply_fn = network.build(config, equation, statistics)
-    chosen = functools.partial(training_loss, **to_dict(config.loss)) if loss is None else loss
+    options = to_dict(config.loss)
 
-    def loss_fn(params, batch, key, progress):
-        return chosen(apply_fn, params, batch, equation=equation, key=key, progress=progress)
+    @functools.cache
+    def loss_fn(choice: Choice) -> LossFn:
+        chosen = loss or functools.partial(
+            training_loss, **{**options, **choice._asdict()}, super_prior=super_prior
+        )
+        return lambda params, batch, key, progress: chosen(
+            apply_fn, params, batch, equation=equation, key=key, progress=progress
+        )
+
+    def loss_at(step: int, total_steps: int) -> LossFn:
+        given = {} if loss else options
+        return loss_fn(choose(given, seed=config.seed, step=step, total_steps=total_steps))
 
     return Task(
         init=lambda key: network.init(model, equation, train[0].grid, key),
-        loss_fn=loss_fn,
+        loss_at=loss_at,
         train=train,
         evaluate=_evaluation(config, equation, apply_fn, test),
         meta={

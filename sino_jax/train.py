@@ -12,7 +12,7 @@ import jax
 from ml_collections import FrozenConfigDict
 
 from sino_jax import config as configs
-from sino_jax import interruption, parallel, tasks
+from sino_jax import interruption, parallel, superdomain, tasks
 from sino_jax.loop import Run
 from sino_jax.step import TrainState
 
@@ -24,6 +24,7 @@ def fit(
     workdir: str | os.PathLike,
     *,
     loss: tasks.Loss | None = None,
+    super_prior: superdomain.Prior | None = None,
 ) -> TrainState:
     """Trains the model of `config` and returns the final state; resumes what `workdir` holds.
 
@@ -33,6 +34,8 @@ def fit(
         config is refused.
       loss: replaces `sino_jax.loss.training_loss`, see `sino_jax.tasks.build`. The directory cannot
         tell losses apart that were passed this way: record the choice in ``config.experiment``.
+      super_prior: distribution of inputs of a larger scale, see `sino_jax.superdomain`; to be
+        recorded likewise.
 
     Raises:
       ValueError: the config, the data or the directory do not fit together.
@@ -42,7 +45,7 @@ def fit(
         the process with exit code 75.
     """
     config = configs.complete(config)
-    return run(tasks.build(config, loss=loss), config, workdir)
+    return run(tasks.build(config, loss=loss, super_prior=super_prior), config, workdir)
 
 
 def run(

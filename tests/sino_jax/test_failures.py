@@ -66,7 +66,9 @@ def diverging_task(config):
         loss = jnp.where(bad, jnp.inf, -params["count"])
         return jnp.broadcast_to(loss, batch.scale.shape), {}
 
-    return task._replace(init=lambda key: {"count": jnp.zeros(())}, loss_fn=loss_fn)
+    return task._replace(
+        init=lambda key: {"count": jnp.zeros(())}, loss_at=lambda step, total_steps: loss_fn
+    )
 
 
 def test_nan_goes_back_and_halves_the_rate_if_the_config_says_so(darcy, tmp_path):

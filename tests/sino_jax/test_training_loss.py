@@ -1,5 +1,8 @@
 """The composite loss: its parts, their weights, and super-domain problems."""
 
+import collections
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,7 +68,7 @@ def test_total_is_the_weighted_sum_of_its_parts():
         total, parts = evaluate_at(progress, make_instance())
         expected = parts["supervised"] + 2 * 0.7 * parts["sub_domain"]
         np.testing.assert_allclose(total, expected + 3 * weight * parts["super_domain"], rtol=1e-5)
-        assert (parts["super_domain"] > 0).all() == (weight > 0)
+        assert (parts["super_domain"] > 0).all()
 
 
 def test_super_domain_gradient_sets_in_with_its_weight():
@@ -87,6 +90,20 @@ def test_super_domain_gradient_sets_in_with_its_weight():
     options = {"super_prior": constant_prior, "super_rates": (2.0,), "super_start": 0.25}
     np.testing.assert_array_equal(gradient(0.2, **options), gradient(0.2))
     assert jnp.abs(gradient(0.3, **options) - gradient(0.3)).max() > 1e-3
+
+
+def test_choose_draws_every_size_and_rate_and_begins_with_super_domains_in_time():
+    options = {"sub_sizes": (5, (7, 9), 9), "super_rates": (1.5, 2.0), "super_start": 0.5}
+    choices = [loss.choose(options, seed=3, step=n, total_steps=400) for n in range(400)]
+    assert choices == [loss.choose(options, seed=3, step=n, total_steps=400) for n in range(400)]
+    assert choices != [loss.choose(options, seed=4, step=n, total_steps=400) for n in range(400)]
+    assert all(choice.super_rates == () for choice in choices[:200])
+    pairs = collections.Counter(
+        (*choice.sub_sizes, *choice.super_rates) for choice in choices[200:]
+    )
+    assert set(pairs) == set(itertools.product((5, (7, 9), 9), (1.5, 2.0)))
+    assert min(pairs.values()) > 15
+    assert loss.choose({}, seed=0, step=9, total_steps=10) == ((), ())
 
 
 @pytest.mark.parametrize(
