@@ -96,6 +96,8 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
     return {
         "sub_sizes": config.sub_sizes if "sub" in parts else (),
         "super_rates": config.super_rates if "super" in parts else (),
+        "super_count": config.super_count,
+        "super_start": config.super_start,
         "symmetries": symmetries,
     }
 
