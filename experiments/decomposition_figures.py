@@ -31,14 +31,14 @@ def error_fields(
     truth = np.asarray(instance.solution)[0, ..., 0]
     errors = [np.asarray(field)[0, ..., 0] - truth for field in estimates]
     largest = max(float(np.abs(error).max()) for error in errors)
-    panels[0].imshow(np.asarray(instance.coefficient)[0, ..., 0].T, origin="lower", cmap="Greys")
-    colours = itertools.cycle(("C0", "C1", "C2", "C3"))
-    for start, colour in zip(itertools.product(*layout.starts), colours, strict=False):
-        # Neighbours overlap: small insets keep their edges apart.
-        inset = 1 + list(itertools.product(*layout.starts)).index(start) % 3
-        width, height = (size - 1 - 2 * inset for size in layout.size)
-        corner = tuple(first + inset for first in start)
-        panels[0].add_patch(_rectangle(corner, width, height, colour))
+    # Pale, so that the edges of the patches can be seen on it.
+    medium = np.asarray(instance.coefficient)[0, ..., 0].T
+    panels[0].imshow(medium, origin="lower", cmap="Greys", vmin=0, vmax=4 * medium.max())
+    starts = list(itertools.product(*layout.starts))
+    for start in starts:
+        panels[0].add_patch(_rectangle(start, layout.size, edgecolor="C0", fill=False))
+    middle = starts[len(starts) // 2 - 1]
+    panels[0].add_patch(_rectangle(middle, layout.size, facecolor="C1", alpha=0.4))
     size = " x ".join(map(str, layout.size))
     panels[0].set_title(f"medium, patches of {size}", fontsize=9)
     image = panels[1].imshow(truth.T, origin="lower")
@@ -93,7 +93,7 @@ def error_by_iteration(result: Mapping[str, Any], path: pathlib.Path) -> pathlib
     return save(figure, path)
 
 
-def _rectangle(corner: tuple[int, int], width: int, height: int, colour: str):
+def _rectangle(start: tuple[int, ...], size: tuple[int, ...], **style):
     from matplotlib.patches import Rectangle
 
-    return Rectangle(corner, width, height, fill=False, edgecolor=colour, linewidth=1.2)
+    return Rectangle(start, size[0] - 1, size[1] - 1, **style)

@@ -15,7 +15,6 @@ from sino_jax.operator import Operator
 from sino_jax.scale_range import ScaleWarning, trained_range
 from solvers import darcy
 from tests import training_runs as runs
-from tests.exact_operators import helmholtz_operator
 
 META = {"scales": [4.0], "grids": [[17, 17]], "scale_range": [1.0, 8.0]}
 
@@ -36,25 +35,41 @@ def trained(workdir):
     return operator.load(workdir)
 
 
-def square_cell_darcy(params, inputs, scale):
-    """The finite element solution on square cells, off by a fraction `params` of itself."""
+def constant_medium(params, inputs, scale):
+    """Exact on constant coefficients and square cells, but for a fraction `params` of itself."""
+    extent = base.square_cells(inputs.shape[1:-1])
 
     def solve(sample):
-        coefficient, field = equations.get("darcy").split(sample)
-        extent = base.square_cells(sample.shape[:2])
-        return darcy.solve(coefficient[..., 0], field[..., 0], extent=extent)[..., None]
+        return base.harmonic(equations.get("darcy").split(sample)[1], extent=extent)
 
     return (1 + params) * jax.vmap(solve)(inputs)
 
 
-def wrong_helmholtz(params, inputs, scale):
-    return (1 + params) * helmholtz_operator(None, inputs, scale)
+def constant_medium_waves(params, inputs, scale):
+    """The same for Helmholtz problems."""
+
+    def solve(sample, k):
+        coefficient, field = equations.get("helmholtz").split(sample)
+        return base.helmholtz(field, k, jnp.mean(coefficient))
+
+    return (1 + params) * jax.vmap(solve)(inputs, scale)
 
 
 def exact(name="darcy", *, wrong=0.0):
-    """The finite element solver as an operator, its solutions off by a fraction of themselves."""
-    solve = {"darcy": square_cell_darcy, "helmholtz": wrong_helmholtz}[name]
+    """An operator that is off by a fraction of the solution, for constant coefficients."""
+    solve = {"darcy": constant_medium, "helmholtz": constant_medium_waves}[name]
     return Operator(equations.get(name), solve, wrong, META)
+
+
+@jax.jit
+def solve_in_medium(coefficient, boundary):
+    """Finite element solutions of the batch that `problem` gives, for any coefficient."""
+    extent = base.square_cells(coefficient.shape[1:-1])
+
+    def solve(a, g):
+        return darcy.solve(a[..., 0], g[..., 0], extent=extent)[..., None]
+
+    return jax.vmap(solve)(jnp.asarray(coefficient), jnp.asarray(boundary))
 
 
 def unusable(name, meta=META):
@@ -66,13 +81,6 @@ def problem(shape=(17, 13), *, batch=(), seed=0):
     rng = np.random.default_rng(seed)
     coefficient = rng.choice([2.0, 12.0], size=(*batch, *shape, 1)).astype(np.float32)
     return coefficient, rng.normal(size=coefficient.shape).astype(np.float32)
-
-
-def complex_problem(shape=(9, 9), *, batch=(2,)):
-    """A medium near one, and complex boundary values, in double precision."""
-    rng = np.random.default_rng(1)
-    coefficient = 1 + 0.1 * rng.uniform(size=(*batch, *shape, 1))
-    return coefficient, rng.normal(size=coefficient.shape) + 1j * rng.normal(size=coefficient.shape)
 
 
 def test_one_problem_is_solved_as_it_is_among_many_whatever_the_arrays(trained):
@@ -193,17 +201,18 @@ def test_bad_problems(trained, change, message):
             method(**arguments)
 
 
-def test_refining_with_training_size_patches_reaches_the_solution(x64):
-    coefficient, boundary = problem((33, 41))
-    truth = exact().solve(coefficient, boundary, 8.0)
-    refined = exact().refine(coefficient, boundary, 16.0, start="zeros", iterations=25)
-    error = relative_l2(refined.solution[None], truth[None].astype(refined.solution.dtype))[0]
+def test_refining_with_training_size_patches_reaches_the_solution():
+    _, boundary = problem((33, 41))
+    coefficient = np.ones_like(boundary)
+    trained = exact()
+    truth = trained._solve(0.0, trained._problems(coefficient, boundary, 8.0)[0])[0]
+    refined = trained.refine(coefficient, boundary, 16.0, start="zeros", iterations=25)
     assert refined.solution.shape == (33, 41, 1)
     assert refined.change.shape == (25,)
     assert refined.residual.shape == (26,)
-    assert error < 0.05
+    assert relative_l2(refined.solution[None], truth[None])[0] < 0.05
     # One step from the solution, given as an array, changes nothing.
-    stays = exact().refine(coefficient, boundary, 16.0, start=np.asarray(truth), iterations=1)
+    stays = trained.refine(coefficient, boundary, 16.0, start=np.asarray(truth), iterations=1)
     assert stays.change[0] < 1e-5
 
 
@@ -241,50 +250,51 @@ def test_patches_without_a_recorded_grid_have_to_be_given():
         flow.refine(np.ones((9, 9, 10)), None, 4.0)
 
 
-@pytest.mark.parametrize("wrong", [0.02, -0.1])
-def test_the_bound_encloses_the_error_of_darcy_predictions(x64, wrong):
-    coefficient, boundary = problem((17, 13), batch=(3,))
-    truth = exact().solve(coefficient, boundary, 4.0)
-    found = exact(wrong=wrong).estimate_error(coefficient, boundary, 4.0)
-    np.testing.assert_array_less(abs(wrong), found.bound)
-    assert found.bound.max() < 6 * abs(wrong) / (1 - 6 * abs(wrong))  # a_max / a_min
+@pytest.mark.parametrize("wrong", [0.02, 0.1])
+def test_the_bound_is_sharp_where_only_the_boundary_values_are_wrong(wrong):
+    _, boundary = problem(batch=(2,))
+    found = exact(wrong=wrong).estimate_error(3 * np.ones_like(boundary), boundary, 4.0)
+    np.testing.assert_allclose(found.bound, wrong, rtol=1e-3)
     assert found.guarantee.startswith("bound is guaranteed")
     assert not found.calibrated
-    # An error of the boundary values alone, and an exact prediction.
-    assert exact().estimate_error(coefficient, boundary, 4.0).bound.max() < 1e-5
-    noise = truth.at[:, 0, 3].add(0.5)
-    off = exact().estimate_error(coefficient, boundary, 4.0, solution=noise)
-    assert (off.bound > relative_l2(noise, truth)).all()
 
 
-def test_helmholtz_is_bounded_below_the_first_resonance_only(x64):
-    coefficient, boundary = complex_problem()
+def test_the_bound_encloses_errors_in_random_media_and_calibration_estimates_them():
+    coefficient, boundary = problem(batch=(24,))
+    truth = solve_in_medium(coefficient, boundary)
+    noise = np.random.default_rng(2).normal(size=truth.shape).astype(np.float32)
+    size = np.geomspace(1e-3, 3e-2, 24, dtype=np.float32).reshape(-1, 1, 1, 1)
+    for prediction in (truth + size * noise, truth + 0.1 * size):
+        found = unusable("darcy").estimate_error(coefficient, boundary, 4.0, solution=prediction)
+        assert (found.bound > relative_l2(prediction, truth)).all()
+    # The harmonic extension is a poor model here; half of the problems tell how poor.
+    poor, half, rest = exact(), slice(0, None, 2), slice(1, None, 2)
+    calibrated = poor.calibrate(coefficient[half], boundary[half], 4.0, truth[half])
+    prediction = poor.solve(coefficient[rest], boundary[rest], 4.0)
+    after = calibrated.estimate_error(coefficient[rest], boundary[rest], 4.0)
+    before = poor.estimate_error(coefficient[rest], boundary[rest], 4.0)
+    errors = relative_l2(prediction, truth[rest])
+    assert after.calibrated
+    assert 0.7 < float(jnp.median(after.relative / errors)) < 1.4
+    assert (after.upper >= errors).mean() > 0.6
+    assert float(jnp.median(before.relative / errors)) > 2
+    np.testing.assert_array_equal(after.bound, before.bound)
+
+
+def test_helmholtz_is_bounded_below_the_first_resonance_only():
+    rng = np.random.default_rng(1)
+    boundary = (rng.normal(size=(2, 9, 9, 1)) + 1j * rng.normal(size=(2, 9, 9, 1))).astype("c8")
+    coefficient = np.full(boundary.shape, 1.1, np.float32)
     waves = exact("helmholtz", wrong=0.05)
     low = waves.estimate_error(coefficient, boundary, 2.0)
-    assert ((low.bound > 0.05) & (low.bound < 0.5)).all()
+    assert ((low.bound > 0.05) & (low.bound < 0.1)).all()
     assert low.guarantee.startswith("bound is guaranteed")
     high = waves.estimate_error(coefficient, boundary, 8.0)
     assert np.isinf(high.bound).all()
     assert (high.relative > 0).all()
     assert high.guarantee.startswith("indicator only")
     single = waves.estimate_error(coefficient[0], boundary[0], 8.0)
-    np.testing.assert_allclose(single.relative, high.relative[0], rtol=1e-10)
-
-
-def test_calibration_makes_the_estimate_the_error(x64):
-    coefficient, boundary = problem(batch=(8,))
-    truth = exact().solve(coefficient, boundary, 4.0)
-    rough = exact(wrong=0.05)
-    calibrated = rough.calibrate(coefficient, boundary, 4.0, truth)
-    other, values = problem(batch=(4,), seed=7)
-    before = rough.estimate_error(other, values, 4.0)
-    after = calibrated.estimate_error(other, values, 4.0)
-    assert after.calibrated
-    np.testing.assert_allclose(after.relative, 0.05, rtol=0.25)
-    np.testing.assert_allclose(
-        after.upper, calibrated.calibration.upper_factor * before.relative, rtol=1e-6
-    )
-    np.testing.assert_array_equal(after.bound, before.bound)
+    np.testing.assert_allclose(single.relative, high.relative[0], rtol=1e-3)
 
 
 def test_errors_of_flows_are_not_estimated():
