@@ -34,7 +34,7 @@ Arrays = dict[str, np.ndarray]
 
 
 class InputError(ValueError):
-    """A file that does not hold problems; the message says what is missing."""
+    """Files that cannot be read or written; the message says why."""
 
 
 def read_problems(path: pathlib.Path) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def read_problems(path: pathlib.Path) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
-    except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
+    except (OSError, ValueError, zipfile.BadZipFile, TypeError) as error:
         raise InputError(f"{path} cannot be read as an .npz file: {error}") from error
     if unknown := sorted(set(arrays) - set(FIELDS)):
         raise InputError(f"{path} may hold {', '.join(FIELDS)}; it also holds {unknown}")
@@ -118,8 +118,6 @@ def _predict(
 
 def write_atomically(path: pathlib.Path, arrays: Arrays) -> None:
     """An .npz file that appears under its name when it is complete."""
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no directory {path.parent}")
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-unfinished-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -173,25 +171,37 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
     if arguments.refine < 0:
         parser.error(f"--refine must not be negative, got {arguments.refine}")
-    warnings.showwarning = lambda message, *rest: sys.stderr.write(f"warning: {message}\n")
+    for name in ("patch", "overlap", "tolerance"):
+        if getattr(arguments, name) is not None and not arguments.refine:
+            parser.error(f"--{name} is an option of --refine, which is not given")
     try:
-        trained = operator.load(arguments.workdir, step=arguments.step, equation=arguments.equation)
-        arrays = predict_all(
-            trained,
-            read_problems(arguments.input),
-            iterations=arguments.refine,
-            estimate=arguments.estimate,
-            points_per_batch=arguments.points_per_batch,
-            report=Progress(sys.stderr),
-            patch=arguments.patch,
-            overlap=arguments.overlap,
-            tolerance=arguments.tolerance,
-        )
-        write_atomically(arguments.output, arrays)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda text, *rest: sys.stderr.write(f"warning: {text}\n")
+            arrays = _run(arguments)
     except (ValueError, OSError, checkpoint.CheckpointError, portable.PortableError) as error:
         sys.exit(f"error: {error}")
     shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
     sys.stdout.write(f"{arguments.output}: {shapes}\n")
+
+
+def _run(arguments: argparse.Namespace) -> Arrays:
+    """From the arguments to the output file; returns its arrays."""
+    if not arguments.output.parent.is_dir():
+        raise InputError(f"{arguments.output}: there is no directory {arguments.output.parent}")
+    trained = operator.load(arguments.workdir, step=arguments.step, equation=arguments.equation)
+    arrays = predict_all(
+        trained,
+        read_problems(arguments.input),
+        iterations=arguments.refine,
+        estimate=arguments.estimate,
+        points_per_batch=arguments.points_per_batch,
+        report=Progress(sys.stderr),
+        patch=arguments.patch,
+        overlap=arguments.overlap,
+        tolerance=arguments.tolerance,
+    )
+    write_atomically(arguments.output, arrays)
+    return arrays
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ def test_bad_files_end_with_one_line_and_no_output(place, problems, tmp_path, ch
     assert [path.name for path in tmp_path.iterdir()] == ["input.npz"]
 
 
-def test_bad_arguments(place, problems, tmp_path):
+def test_bad_arguments(place, problems, tmp_path, capsys):
     for options, message in [
         (("--equation=burgers",), "equation must be 'darcy'"),
         (("--refine=1", "--patch=99"), "patch must be smaller than the grid"),
@@ -113,14 +113,17 @@ def test_bad_arguments(place, problems, tmp_path):
         with pytest.raises(SystemExit) as ended:
             run(place, tmp_path, *options)
         assert message in ended.value.code
-    for name, message in [("missing.npz", "cannot be read"), ("input.npz", "no directory")]:
-        output = tmp_path / "nowhere" / "output.npz"
+    for arguments, message in [
+        ((place, tmp_path / "missing.npz", tmp_path / "output.npz"), "cannot be read"),
+        ((place, tmp_path / "input.npz", tmp_path / "nowhere/output.npz"), "no directory"),
+        ((tmp_path / "nothing", "input.npz", "output.npz"), "there is no such directory"),
+    ]:
         with pytest.raises(SystemExit) as ended:
-            predict.main([str(place), str(tmp_path / name), str(output)])
+            predict.main([str(argument) for argument in arguments])
         assert message in ended.value.code
-    with pytest.raises(SystemExit) as ended:
-        predict.main([str(tmp_path / "nothing"), "a", "b"])
-    assert "there is no such directory" in ended.value.code
+    with pytest.raises(SystemExit):
+        run(place, tmp_path, "--patch=9")
+    assert "--patch is an option of --refine" in capsys.readouterr().err
 
 
 def test_progress_is_drawn_on_terminals_only():
