@@ -45,7 +45,7 @@ def terms_over_training(results: Sequence[Mapping[str, Any]], path: pathlib.Path
         for panel in row:
             panel.set_ylim(smallest, 1.3 * largest)
         row[0].set_ylabel("supremum over samples")
-    axes[0, 0].legend(fontsize=7)
+    axes[0, -1].legend(fontsize=7, framealpha=0.5)
     return save(figure, path)
 
 
@@ -67,7 +67,6 @@ def calibration(results: Sequence[Mapping[str, Any]], path: pathlib.Path) -> pat
         for (name, label), style in zip(lines.items(), ("-", "--"), strict=True):
             label = f"{label}: {factors[name]:.3g}"
             panel.plot(ends, factors[name] * ends, "k", linestyle=style, linewidth=1, label=label)
-        panel.plot(ends, ends, color="gray", linestyle=":", label="indicator itself: a bound")
         panel.set(
             xscale="log",
             yscale="log",

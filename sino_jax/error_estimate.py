@@ -2,14 +2,17 @@
 
 For a prediction p of -∇·(a∇u) - k²u = 0, u = g (k = 0 is Darcy flow), let w be the harmonic field
 with the boundary values g - p, so that p + w has the right ones, and r the residual of p + w. With
-the smallest eigenvalue λ₁ of the Laplacian and the notation of `sino_jax.diagnostics`,
+the smallest eigenvalue λ₁ of the Laplacian, its stiffness matrix K, and the notation of
+`sino_jax.diagnostics`, there is a bound and an indicator:
 
-    ‖p - u‖  ≤  ‖w‖ + ‖r‖₋₁ / (√λ₁ (a_min - k²/λ₁))        as long as k² < a_min λ₁,
+    bound        ‖p - u‖  ≤  ‖w‖ + ‖r‖₋₁ / (√λ₁ (a_min - k²/λ₁))        as long as k² < a_min λ₁
+    indicator    ‖p - u‖  ≈  ‖w - K⁻¹r / ā‖                             ā the geometric mean of a
 
-u being the bilinear finite element solution on the grid. For larger k the problem may be
-indefinite, and there is no bound. The *indicator* is the right-hand side with k² left out of the
-denominator, relative to ‖p‖. It overestimates by a factor that varies little between problems of
-one kind; `calibrate` measures that factor where solutions are known.
+u being the bilinear finite element solution on the grid. The bound holds for the worst error with
+that residual, an oscillation between the low values of a, and is pessimistic for others; for larger
+k the problem may be indefinite, and there is none. The indicator is the size of the correction that
+the constant medium ā would make. It is off by a factor that varies less between problems of one
+kind; `calibrate` measures that factor where solutions are known.
 """
 
 import json
@@ -58,7 +61,7 @@ class Calibration(NamedTuple):
 
 
 class Indicator(NamedTuple):
-    """See the module. Relative to the prediction's, and for `bound` to the solution's, L2 norm.
+    """See the module. Relative to the L2 norm of the prediction, `bound` to that of the solution.
 
     Attributes:
       relative: finite for every problem.
@@ -115,21 +118,22 @@ def indicator(
             field, prediction = boundary.as_complex(field), boundary.as_complex(prediction)
         k = scale if has_wave_number else jnp.zeros_like(scale)
         lift = base.harmonic(field - prediction, extent=extent)
-        residual = diagnostics.residual_norm(coefficient, prediction + lift, k=k, extent=extent)
-        lowest = jnp.min(coefficient)
-        margin = lowest - k**2 / lowest_eigenvalue
-        size, lifted = l2_norm(prediction, extent), l2_norm(lift, extent)
+        load = diagnostics.residual_load(coefficient, prediction + lift, k=k, extent=extent)
+        potential = base.poisson(load, extent=extent)
+        mean = jnp.exp(jnp.mean(jnp.log(coefficient)))
+        inner = ((1, 1), (1, 1), (0, 0))
+        correction = lift - jnp.pad(potential / mean.astype(potential.dtype), inner)
+        size = l2_norm(prediction, extent)
+        relative = l2_norm(correction, extent) / jnp.maximum(size, jnp.finfo(size.dtype).tiny)
 
-        def upper(ellipticity):
-            return lifted + residual / (ellipticity * lowest_eigenvalue**0.5)
-
-        tiny = jnp.finfo(size.dtype).tiny
-        estimate = upper(lowest) / jnp.maximum(size, tiny)
-        absolute = upper(jnp.where(margin > 0, margin, 1))
+        margin = jnp.min(coefficient) - k**2 / lowest_eigenvalue
+        coercive = margin > 0
+        gradient = diagnostics.dual_norm(load, potential) / jnp.where(coercive, margin, 1)
+        absolute = l2_norm(lift, extent) + gradient / lowest_eigenvalue**0.5
         # ‖u‖ ≥ ‖p‖ - ‖p - u‖
-        rest = jnp.where(margin > 0, size - absolute, 0)
+        rest = jnp.where(coercive, size - absolute, 0)
         bound = jnp.where(rest > 0, absolute / jnp.where(rest > 0, rest, 1), jnp.inf)
-        return Indicator(estimate, bound, margin > 0)
+        return Indicator(relative, bound, coercive)
 
     return jax.vmap(of_one)(
         instance.coefficient, instance.boundary, instance.scale, instance.solution

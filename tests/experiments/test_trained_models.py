@@ -43,18 +43,18 @@ def test_keeping_every_checkpoint(workdir):
 
 
 def test_decomposition_starts_from_the_evaluated_error(root, workdir, capsys):
-    decomposition.main(arguments(root, workdir, "--config=tiny,size_ratio=1", "--write"))
+    text = "tiny,size_ratio=1,overlaps=9,levels=1+2"
+    decomposition.main(arguments(root, workdir, f"--config={text}", "--write"))
     out = root / "decomposition/tiny"
     result = json.loads((out / "fno/seed-0.json").read_text())
     variants = result["variants"]
-    assert list(variants) == [
-        "paper layout", "from zeros", "levels 2, 3", "overlap 5", "overlap 9",
-        "training-size patches",
-    ]  # fmt: skip
+    assert set(variants) == {
+        "paper layout", "from zeros", "levels 1, 2", "overlap 9", "training-size patches"
+    }  # fmt: skip
     start = variants["paper layout"]["errors"][0]
     assert start == pytest.approx(recorded_error(workdir, 4.0), rel=1e-4)
     assert variants["from zeros"]["errors"][0] == 1.0
-    assert variants["levels 2, 3"]["patches"] == [2, 3]
+    assert variants["levels 1, 2"]["patches"] == [1, 2]
     assert all(len(entry["errors"]) == 3 for entry in variants.values())
     # One patch of the whole domain is the global prediction with the right boundary values.
     whole = variants["training-size patches"]["errors"]
@@ -83,7 +83,7 @@ def test_patches_of_training_size_cover_the_paper_s_domain():
 
 
 def test_diagnostics_measure_every_checkpoint_and_calibrate(root, workdir, capsys):
-    diagnostics.main(arguments(root, workdir, "--keep_calibration"))
+    diagnostics.main(arguments(root, workdir, "--keep_calibration", "--config=tiny,draws=1"))
     out = workdir / "diagnostics"
     result = json.loads((out / "fno/seed-0.json").read_text())
     assert list(result["terms"]) == ["smooth", "two-phase"]
@@ -98,7 +98,6 @@ def test_diagnostics_measure_every_checkpoint_and_calibrate(root, workdir, capsy
         assert np.mean(scales[str(scale)]["error"]) == pytest.approx(
             recorded_error(workdir, float(scale)), rel=1e-4
         )
-        # What is bounded is the error relative to the prediction, which may be far too small.
         assert min(scales[str(scale)]["indicator"]) > 0
     factors = error_estimate.Calibration(**result["estimates"]["calibration"])
     assert operator.load(workdir).calibration == factors

@@ -50,10 +50,10 @@ def test_self_consistency_takes_the_worst_sub_domain():
         float(
             theorem.varied_terms(
                 wrong_at_marks, None, marked,
-                equation="darcy", size=5, key=jax.random.key(0), draws=draws,
+                equation="darcy", size=13, key=jax.random.key(0), draws=draws,
             ).self_consistency[0]
         )
-        for draws in (1, 64)
+        for draws in (1, 8)
     ]  # fmt: skip
     assert found[0] in (0.0, 0.5)
     assert found[1] == 0.5
