@@ -11,6 +11,7 @@ becomes a model, a loss and data sets in a `Experiment`.
 import dataclasses
 import json
 import pathlib
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -103,9 +104,18 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
 
 
 def run(
-    experiment: Experiment, config: ConfigDict, *, data: pathlib.Path, runs: pathlib.Path
+    experiment: Experiment,
+    config: ConfigDict,
+    *,
+    data: pathlib.Path,
+    runs: pathlib.Path,
+    keep_every: int = 0,
 ) -> dict[str, Any]:
-    """Trains and evaluates one row, or reads its result if it is there."""
+    """Trains and evaluates one row, or reads its result if it is there.
+
+    With `keep_every`, a checkpoint is made every so many steps and all of them are kept, for
+    measurements over the course of training.
+    """
     workdir = directory(config, runs)
     result_path = workdir / RESULT
     if result_path.exists():
@@ -116,6 +126,8 @@ def run(
 
     sets = generate.generate_all(experiment.data_config(config.data), data, log=print)
     settings = training_config(experiment, config, sets)
+    if keep_every:
+        settings["checkpoint"] = {"every": keep_every, "keep": sys.maxsize}
     start = time.monotonic()
     train.fit(settings, workdir, super_prior=experiment.prior(config))
     seconds = time.monotonic() - start
@@ -154,13 +166,20 @@ def main(experiment: Experiment) -> None:
     config = config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
     data = flags.DEFINE_string("data", "data", "directory of all data sets")
     runs = flags.DEFINE_string("runs", "runs", "directory of all runs")
+    keep_every = flags.DEFINE_integer(
+        "keep_every", 0, "steps between checkpoints that are all kept; 0 keeps the last ones only"
+    )
     flags.mark_flag_as_required("config")
 
     def run_and_print(argv):
         del argv
         logging.set_verbosity(logging.WARNING)  # Orbax narrates every file at level INFO
         result = run(
-            experiment, config.value, data=pathlib.Path(data.value), runs=pathlib.Path(runs.value)
+            experiment,
+            config.value,
+            data=pathlib.Path(data.value),
+            runs=pathlib.Path(runs.value),
+            keep_every=keep_every.value,
         )
         print(f"{result['row']}, seed {result['seed']}: relative L2 error in percent")
         for scale, error in errors_by_scale(result).items():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 from ml_collections import FrozenConfigDict
 
-from sino_jax import data, equations, evaluate, network, superdomain
+from sino_jax import data, equations, evaluate, network, scale_range, superdomain
 from sino_jax.config import to_dict
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
@@ -92,6 +92,10 @@ def build(
         meta={
             "statistics": statistics,
             "scales": sorted({dataset.scale for dataset in train}),
+            "grids": sorted({dataset.grid for dataset in train}),
+            "scale_range": scale_range.trained_range(
+                equation, [(dataset.scale, dataset.grid) for dataset in train], options
+            ),
             "datasets": {str(dataset.path): dataset.digest for dataset in (*train, *test)},
         },
     )
