@@ -4,13 +4,14 @@
 """
 
 import functools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 from ml_collections import FrozenConfigDict
 
-from sino_jax import data, equations, evaluate, network, superdomain
+from sino_jax import batches, data, equations, evaluate, network, superdomain
 from sino_jax.config import to_dict
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
@@ -70,6 +71,14 @@ def build(
     statistics = data.statistics(train) if config.data.normalise else None
     model, apply_fn = network.build(config, equation, statistics)
     options = to_dict(config.loss)
+    # A size that is a crop of one data set may be too large for another.
+    fitting = [
+        {**options, "sub_sizes": _fitting(equation, options.get("sub_sizes", ()), dataset.grid)}
+        for dataset in train
+    ]
+    trained = [dataset.scale for dataset in train]
+    if loss is None:
+        trained = scale_range(equation, train, fitting)
 
     @functools.cache
     def loss_fn(choice: Choice) -> LossFn:
@@ -81,24 +90,74 @@ def build(
         )
 
     def loss_at(step: int, total_steps: int) -> LossFn:
-        given = {} if loss else options
+        if loss:
+            return loss_fn(Choice((), ()))
+        given = fitting[batches.drawn_from(train, step, **batch_order(config))]
         return loss_fn(choose(given, seed=config.seed, step=step, total_steps=total_steps))
 
     return Task(
         init=lambda key: network.init(model, equation, train[0].grid, key),
         loss_at=loss_at,
         train=train,
-        evaluate=_evaluation(config, equation, apply_fn, test),
+        evaluate=_evaluation(config, equation, apply_fn, test, trained),
         meta={
             "statistics": statistics,
             "scales": sorted({dataset.scale for dataset in train}),
+            "scale_range": [min(trained), max(trained)],
             "datasets": {str(dataset.path): dataset.digest for dataset in (*train, *test)},
         },
     )
 
 
+def batch_order(config: FrozenConfigDict) -> dict[str, Any]:
+    """What the order of batches depends on besides the data; options of `batches.draw`."""
+    return {
+        "seed": config.seed,
+        "batch_size": config.data.batch_size,
+        "keep_remainder": True,
+    }
+
+
+def scale_range(
+    equation: Equation, train: Sequence[Dataset], options: Sequence[Mapping[str, Any]]
+) -> tuple[float, float]:
+    """The smallest and the largest scale that a model is trained on.
+
+    Args:
+      equation: its scaling law gives the scales of sub- and super-domains.
+      train: data sets.
+      options: of `sino_jax.loss.training_loss`, for each data set.
+    """
+    scales = [dataset.scale for dataset in train]
+    for dataset, chosen in zip(train, options, strict=True):
+        grid = dataset.grid
+        crops = [equation.crop_size(size, grid) for size in chosen.get("sub_sizes", ())]
+        ratios = [equation.ratio(crop, grid) for crop in crops]
+        for rate in chosen.get("super_rates", ()):
+            larger = superdomain.superdomain_shape(equation, grid, rate)
+            ratios.append(1 / equation.ratio(grid, larger))
+        scales += [float(equation.rescale(dataset.scale, ratio)) for ratio in ratios]
+    return min(scales), max(scales)
+
+
+def _fitting(
+    equation: Equation, sizes: Sequence[int | Sequence[int]], grid: tuple[int, ...]
+) -> tuple[int | tuple[int, ...], ...]:
+    """Those sizes whose sub-domain is a proper part of the grid."""
+    sizes = [size if isinstance(size, int) else tuple(size) for size in sizes]
+    first = [size if isinstance(size, int) else size[0] for size in sizes]
+    kept = tuple(size for size, points in zip(sizes, first, strict=True) if points < grid[0])
+    if sizes and not kept:
+        raise ValueError(f"no sub-domain of {sizes} points fits into the training grid {grid}")
+    return kept
+
+
 def _evaluation(
-    config: FrozenConfigDict, equation: Equation, apply_fn, test: Sequence[Dataset]
+    config: FrozenConfigDict,
+    equation: Equation,
+    apply_fn,
+    test: Sequence[Dataset],
+    trained: Sequence[float],
 ) -> Callable[[Params, Mesh], Results]:
     frames = config.evaluation.rollout_frames
     if frames > 1:
@@ -115,6 +174,9 @@ def _evaluation(
         return evaluate.Evaluator(metrics_fn, mesh, points_per_batch=points)
 
     def run(params: Params, mesh: Mesh) -> Results:
+        # Python shows a warning of one text once, however often a run is evaluated.
+        if beyond := evaluate.outside(trained, [dataset.scale for dataset in test]):
+            warnings.warn(beyond, evaluate.ScaleRangeWarning, stacklevel=2)
         named = zip(evaluate.names(test), test, strict=True)
         return {name: evaluator(mesh)(params, dataset) for name, dataset in named}
 
