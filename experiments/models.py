@@ -82,10 +82,14 @@ def embedding(config: ConfigDict) -> dict[str, str]:
 
 def label(config: ConfigDict) -> str:
     """The model's name in a table, with its flags where they are not the model's own."""
-    name = LABELS[config.model]
     if "scale_informed" not in config or config.model in ("unet", "cno"):
-        return name
-    flags = embedding(config)
-    if set(flags.values()) == {"yes" if config.model in SCALE_INFORMED else "no"}:
-        return name
-    return name + " (scale {scale_informed}, frequency {frequency_embedding})".format(**flags)
+        return LABELS[config.model]
+    return flagged_label(config.model, **embedding(config))
+
+
+def flagged_label(model: str, *, scale_informed: str, frequency_embedding: str) -> str:
+    """The name of a model with Fourier layers whose flags are "yes" or "no"."""
+    own = "yes" if model in SCALE_INFORMED else "no"
+    if scale_informed == frequency_embedding == own:
+        return LABELS[model]
+    return f"{LABELS[model]} (scale {scale_informed}, frequency {frequency_embedding})"

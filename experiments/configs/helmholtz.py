@@ -18,7 +18,7 @@ COMMON = {
     "model": "sino_u",
     "learning_rate": 5e-4,
     "n_layers": 4,
-    "sino_layers": 3,
+    "sino_layers": 4,
 }
 PRESETS = {
     "tiny": {
