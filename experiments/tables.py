@@ -132,10 +132,12 @@ PAPER = {
 
 def collect(directory: pathlib.Path) -> list[dict[str, Any]]:
     """All results below a directory, by row and seed."""
-    results = [
-        json.loads(path.read_text()) for path in directory.rglob("*.json") if is_result(path)
-    ]
+    results = [read(path) for path in directory.rglob("*.json") if is_result(path)]
     return sorted(results, key=lambda result: (result["row"], result["seed"]))
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    return json.loads(path.read_text())
 
 
 def is_result(path: pathlib.Path) -> bool:

@@ -63,14 +63,11 @@ def test_reduction_is_the_relative_difference_of_the_means():
 
 def test_figures_are_drawn(results, directories, tmp_path):
     config = configs.get_config("tiny")
-    data = directories["data"] / darcy.EXPERIMENT.data_config(config.data).name
+    workdir = runner.directory(config, directories["runs"])
     paths = [
         figures.error_against_scale(results, tmp_path / "errors.png", trained=(4,)),
-        figures.predictions(
-            runner.directory(config, directories["runs"]),
-            sorted(data.glob("test-*")),
-            tmp_path / "predictions.png",
-        ),
+        figures.training_curves({"FNO": workdir}, tmp_path / "curves.png"),
+        figures.predictions(workdir, tmp_path / "predictions.png"),
     ]
     for path in paths:
         assert path.read_bytes().startswith(b"\x89PNG")
