@@ -114,11 +114,12 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
             f"domain are unknown; got {config.consistency!r}"
         )
     symmetries = () if config.symmetries == "none" else tuple(config.symmetries.split("+"))
-    return {
+    options = {
         "sub_sizes": sub_sizes if "sub" in parts else (),
         "super_rates": config.super_rates if "super" in parts else (),
         "symmetries": symmetries,
     }
+    return options | ({"super_count": config.super_count} if "super_count" in config else {})
 
 
 def run(

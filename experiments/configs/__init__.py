@@ -16,6 +16,7 @@ Fields that every experiment has (an experiment's file states its values and add
 
 Fields of the experiments whose equation has a parameter, all but Darcy:
 
+    super_count          super-domain losses in a step
     smallest_crop        leaves out sub-domains with fewer points a side; 0 keeps all `sub_sizes`
     scale_informed       yes, no, or auto: whether the scale modulates the Fourier coefficients
     frequency_embedding  likewise for the frequency; auto is yes for SINO and SINO-U, else no
@@ -42,6 +43,7 @@ COMMON = {
 }
 WITH_PARAMETER = {
     **COMMON,
+    "super_count": 2,
     "smallest_crop": 0,
     "scale_informed": "auto",
     "frequency_embedding": "auto",

@@ -43,7 +43,7 @@ PRESETS = {
     },
     "small": {
         "data": "small",
-        "epochs": 8,
+        "epochs": 5,
         "batch_size": 10,
         "learning_rate": 2e-3,
         "n_modes": (16, 16),

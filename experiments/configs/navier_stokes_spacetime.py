@@ -43,7 +43,7 @@ PRESETS = {
     },
     "small": {
         "data": "small",
-        "epochs": 12,
+        "epochs": 14,
         "learning_rate": 2e-3,
         "n_modes": (8, 8, 6),
         "hidden_channels": 12,
