@@ -104,9 +104,11 @@ def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -
             (guess, "prediction", limits),
             (guess - truth, f"error ({100 * error:.1f} %)", {}),
         ]
-        row[0].set_ylabel(f"scale {dataset.scale:g}")
+        horizontal, vertical = (axis.name for axis in trained.equation.axes[:2])
+        row[0].set(xlabel=horizontal, ylabel=f"scale {dataset.scale:g}\n{vertical}")
         for panel, (values, title, options) in zip(row, panels, strict=True):
-            image = panel.imshow(np.asarray(values).T, origin="lower", **options)
+            image = panel.imshow(np.asarray(values).T, origin="lower", aspect="auto", **options)
+            panel.set_box_aspect(1)
             panel.set_title(title, fontsize=9)
             panel.set_xticks([])
             panel.set_yticks([])

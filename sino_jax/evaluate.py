@@ -131,7 +131,9 @@ def names(datasets: Sequence[Dataset]) -> list[str]:
     return [str(dataset.path) for dataset in datasets]
 
 
-def outside(trained: Sequence[float], scales: float | Sequence[float]) -> str | None:
+def outside(
+    trained: Sequence[float], scales: float | Sequence[float] | np.ndarray | jax.Array
+) -> str | None:
     """A sentence on those of `scales` that are outside of the range of `trained`; None if none is.
 
     Args:
