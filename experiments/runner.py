@@ -83,7 +83,6 @@ def training_config(
             "in_channels": equation.input_channels,
             "out_channels": equation.output_channels,
             "boundary_channels": equation.boundary_channels if experiment.linear else 0,
-            "centring": equation.axes[0].centring,
             **experiment.model_fields(config),
         },
         "loss": loss_options(config),
@@ -114,12 +113,13 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
             f"domain are unknown; got {config.consistency!r}"
         )
     symmetries = () if config.symmetries == "none" else tuple(config.symmetries.split("+"))
-    options = {
+    return {
         "sub_sizes": sub_sizes if "sub" in parts else (),
         "super_rates": config.super_rates if "super" in parts else (),
+        "super_count": config.super_count,
+        "super_start": config.super_start,
         "symmetries": symmetries,
     }
-    return options | ({"super_count": config.super_count} if "super_count" in config else {})
 
 
 def run(

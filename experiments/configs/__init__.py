@@ -13,10 +13,11 @@ Fields that every experiment has (an experiment's file states its values and add
     epochs, batch_size, learning_rate
     sub_sizes      points a side of the sub-domains
     super_rates    how much larger super-domains are
+    super_count    super-domain losses in a step
+    super_start    part of the run after which they set in
 
 Fields of the experiments whose equation has a parameter, all but Darcy:
 
-    super_count          super-domain losses in a step
     smallest_crop        leaves out sub-domains with fewer points a side; 0 keeps all `sub_sizes`
     scale_informed       yes, no, or auto: whether the scale modulates the Fourier coefficients
     frequency_embedding  likewise for the frequency; auto is yes for SINO and SINO-U, else no
@@ -40,10 +41,11 @@ COMMON = {
     "consistency": "none",
     "symmetries": "none",
     "padding": 0.25,
+    "super_count": 2,
+    "super_start": 0.25,
 }
 WITH_PARAMETER = {
     **COMMON,
-    "super_count": 2,
     "smallest_crop": 0,
     "scale_informed": "auto",
     "frequency_embedding": "auto",

@@ -53,6 +53,7 @@ PRESETS = {
         "sub_sizes": (17, 25, 49, 97),
         "super_rates": (1.5,),
         "super_count": 1,
+        "super_start": 0.5,
     },
     "paper": {
         "data": "paper",
