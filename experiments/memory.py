@@ -111,7 +111,7 @@ def main() -> None:
     print(
         f"{arguments.experiment} {arguments.config}: {runner.row_label(config)} on "
         f"{'x'.join(map(str, largest_grid(experiment, config)))}, batch {config.batch_size}: "
-        f"{parameters / 1e6:.1f} million parameters, "
+        f"{parameters:,} parameters, "
         f"{(kept + memory.temp_size_in_bytes) / 2**30:.2f} GiB, of which "
         f"{memory.temp_size_in_bytes / 2**30:.2f} GiB for the step itself"
     )
