@@ -114,11 +114,10 @@ def sample_boundary(
     It solves the equation for a = 1, about which the coefficients vary, so that its trace has the
     wave lengths that solutions have. Solutions' own traces take a solve; these do not.
     """
-    angle_key, real_key, imaginary_key = jax.random.split(key, 3)
+    angle_key, amplitude_key = jax.random.split(key)
     angle = jax.random.uniform(angle_key, (WAVES,), maxval=2 * jnp.pi)
-    amplitude = jax.lax.complex(
-        jax.random.normal(real_key, (WAVES,)), jax.random.normal(imaginary_key, (WAVES,))
-    ) / np.sqrt(WAVES).astype(angle.dtype)
+    parts = jax.random.normal(amplitude_key, (2, WAVES)) / WAVES**0.5
+    amplitude = jax.lax.complex(parts[0], parts[1])
     k = jnp.asarray(k, angle.dtype)
 
     def phases(direction, points):
