@@ -9,8 +9,7 @@ import jax
 import numpy as np
 
 from experiments import paper
-from experiments.figures import _save as save
-from experiments.figures import _subplots as subplots
+from experiments.figures import save, subplots
 from sino_jax.loss import relative_l2
 from sino_jax.partition import Patches
 from sino_jax.types import Instance

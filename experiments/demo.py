@@ -24,20 +24,15 @@ def main() -> None:
     chosen = [configs.get_config(text) for text in ROWS]
     results = [runner.run(darcy.EXPERIMENT, config, data=data, runs=runs) for config in chosen]
     print("\nRelative L2 error in percent; one seed, trained at scale 4 only:\n")
-    print(tables.markdown(results, tables.PAPER["darcy"]))
+    print(tables.markdown(results, tables.PAPER["darcy"][0]))
     baseline, improved = (result["row"] for result in results)
     print(f"{improved} is below {baseline} by")
     for scale, percent in tables.reduction(results, baseline=baseline, improved=improved).items():
         print(f"  {percent:5.1f} % at scale {scale:g}")
-    directories = sorted(
-        (data / darcy.EXPERIMENT.data_config(chosen[0].data).name).glob("test-*"),
-        key=lambda path: float(path.name.split("-")[1]),
-    )
+    improved_run = runner.directory(chosen[1], runs)
     paths = [
         figures.error_against_scale(results, ROOT / "error_against_scale.png", trained=(4,)),
-        figures.predictions(
-            runner.directory(chosen[1], runs), directories, ROOT / "predictions.png"
-        ),
+        figures.predictions(improved_run, ROOT / "predictions.png"),
     ]
     print("figures: " + ", ".join(map(str, paths)))
     print(f"{time.monotonic() - start:.0f} s in all")

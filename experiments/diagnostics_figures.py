@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures import _save as save
-from experiments.figures import _subplots as subplots
+from experiments.figures import save, subplots
 
 RIGHT = {
     "near_constant": "error on D_δ",

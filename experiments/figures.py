@@ -1,8 +1,15 @@
-"""Figures of an experiment: error against scale, and predictions beside the truth.
+"""Figures of an experiment: errors against scale, training curves, predictions beside the truth.
+
+    python -m experiments.figures darcy --preset=small
+
+draws all of them from finished runs: ``predictions.png`` and ``training_curves.png`` into every
+run's directory, ``error_against_scale.png`` and ``training_curves.png`` of all rows, first seeds
+only for the latter, into ``runs/<experiment>/<preset>/``.
 
 Matplotlib is imported when a figure is drawn, so that training does not need it.
 """
 
+import argparse
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,17 +17,26 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import tables
-from sino_jax import boundary, data, loss, operator
+from experiments import runner, tables
+from sino_jax import boundary, data, loss, operator, runtime
+from sino_jax import logging as logs
+from sino_jax.equations import Equation
+
+# Parts of the training loss and how their curves are drawn.
+LOSS_PARTS = {"supervised": "-", "sub_domain": "--", "super_domain": ":"}
 
 
 def error_against_scale(
-    results: Iterable[Mapping[str, Any]], path: pathlib.Path, *, trained: Sequence[float]
+    results: Iterable[Mapping[str, Any]],
+    path: pathlib.Path,
+    *,
+    trained: Sequence[float],
+    metric: str = "relative_l2",
 ) -> pathlib.Path:
     """One curve for each row, mean over seeds with the range as a band; training scales marked."""
-    figure, axes = _subplots(1, 1, size=(5.0, 3.5))
+    figure, axes = subplots(1, 1, size=(5.0, 3.5))
     axes = axes[0, 0]
-    for row, runs in tables.errors_by_row(results).items():
+    for row, runs in tables.errors_by_row(results, metric=metric).items():
         scales = sorted(runs[0])
         errors = 100 * np.array([[run[scale] for scale in scales] for run in runs])
         (line,) = axes.plot(scales, errors.mean(axis=0), marker="o", label=row)
@@ -29,25 +45,48 @@ def error_against_scale(
         )
     for scale in trained:
         axes.axvline(scale, color="gray", linestyle=":", label=f"trained at {scale:g}")
-    axes.set(xscale="log", xlabel="scale", ylabel="relative L2 error (%)", ylim=(0, None))
+    words = tables.METRICS[metric].replace(", ", ",\n").replace(" on the", "\non the")
+    axes.set(xscale="log", xlabel="scale", ylabel=f"{words} (%)", ylim=(0, None))
     axes.set_xticks(scales, [f"{scale:g}" for scale in scales])
     axes.minorticks_off()
     axes.legend()
-    return _save(figure, path)
+    return save(figure, path)
 
 
-def predictions(
-    workdir: pathlib.Path,
-    directories: Sequence[pathlib.Path],
-    path: pathlib.Path,
-    *,
-    sample: int = 0,
-) -> pathlib.Path:
-    """Coefficient, truth, prediction and error of one sample of each data set, one row each."""
+def training_curves(workdirs: Mapping[str, pathlib.Path], path: pathlib.Path) -> pathlib.Path:
+    """The parts of the loss against the step, from the metrics of runs; one colour for each run."""
+    figure, axes = subplots(1, 1, size=(6.0, 4.0))
+    axes = axes[0, 0]
+    for number, (label, workdir) in enumerate(workdirs.items()):
+        entries = logs.read(workdir, "train")
+        if not entries:
+            raise ValueError(f"{workdir} has no record of a training")
+        for part, style in LOSS_PARTS.items():
+            points = [(entry["step"], entry[part]) for entry in entries if part in entry]
+            if points:
+                axes.plot(
+                    *zip(*points, strict=True),
+                    linestyle=style,
+                    color=f"C{number % 10}",
+                    marker="o" if len(points) == 1 else None,
+                    label=f"{label}, {part.replace('_', '-')}",
+                )
+    axes.set(yscale="log", xlabel="step", ylabel="part of the loss (relative L2)")
+    axes.grid(visible=True, which="both", alpha=0.3)
+    axes.legend(fontsize=8)
+    return save(figure, path)
+
+
+def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -> pathlib.Path:
+    """What is given, truth, prediction and error of one sample of each of a run's test sets.
+
+    Of complex fields the real part is drawn, of several channels the first, of space-time windows
+    the last frame; of past frames the last.
+    """
     trained = operator.load(workdir)
-    figure, axes = _subplots(len(directories), 4, size=(9.0, 2.2 * len(directories)))
-    for row, directory in zip(axes, directories, strict=True):
-        dataset = data.load(directory)
+    datasets = sorted(map(data.load, trained.meta["config"]["data"]["test"]), key=lambda d: d.scale)
+    figure, axes = subplots(len(datasets), 4, size=(9.0, 2.2 * len(datasets)))
+    for row, dataset in zip(axes, datasets, strict=True):
         instance = dataset.examples([sample])
         given = instance.solution if instance.boundary is None else instance.boundary
         prediction = trained.solve(instance.coefficient, given, instance.scale)
@@ -57,27 +96,45 @@ def predictions(
                 boundary.to_channels(jnp.asarray(instance.solution)),
             )[0]
         )
-        truth, guess = (
-            np.real(np.asarray(field)[0, ..., 0]) for field in (instance.solution, prediction)
-        )
+        truth, guess = (_panel(np.asarray(f)[0], 0) for f in (instance.solution, prediction))
         limits = {"vmin": truth.min(), "vmax": truth.max()}
         panels = [
-            (instance.coefficient[0, ..., 0], "coefficient", {}),
+            (*_given(trained.equation, instance.coefficient, given), {}),
             (truth, "truth", limits),
             (guess, "prediction", limits),
             (guess - truth, f"error ({100 * error:.1f} %)", {}),
         ]
-        row[0].set_ylabel(f"scale {dataset.scale:g}")
+        horizontal, vertical = (axis.name for axis in trained.equation.axes[:2])
+        row[0].set(xlabel=horizontal, ylabel=f"scale {dataset.scale:g}\n{vertical}")
         for panel, (values, title, options) in zip(row, panels, strict=True):
-            image = panel.imshow(np.asarray(values).T, origin="lower", **options)
+            image = panel.imshow(np.asarray(values).T, origin="lower", aspect="auto", **options)
+            panel.set_box_aspect(1)
             panel.set_title(title, fontsize=9)
             panel.set_xticks([])
             panel.set_yticks([])
             figure.colorbar(image, ax=panel, shrink=0.8)
-    return _save(figure, path)
+    return save(figure, path)
 
 
-def _subplots(rows: int, columns: int, *, size: tuple[float, float]):
+def _given(
+    equation: Equation, coefficient: np.ndarray | None, field: np.ndarray
+) -> tuple[np.ndarray, str]:
+    """The panel of what a model is given for one sample, and its title."""
+    if coefficient is None:  # the trace on the first side, repeated over the domain
+        return _panel(equation.inputs(None, jnp.asarray(field[0])), 0), "initial condition"
+    if equation.coefficient_kind == "scalar":
+        return _panel(coefficient[0], 0), "coefficient"
+    by_channel = not any(axis.anchored for axis in equation.axes)
+    return _panel(coefficient[0], -1 if by_channel else 0), "last given frame"
+
+
+def _panel(sample: np.ndarray, channel: int) -> np.ndarray:
+    """A plane of a sample ``[x, y, channel]``, or of the last frame of ``[x, y, t, channel]``."""
+    plane = np.real(np.asarray(sample)[..., channel])
+    return plane[..., -1] if plane.ndim == 3 else plane
+
+
+def subplots(rows: int, columns: int, *, size: tuple[float, float]):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -86,10 +143,58 @@ def _subplots(rows: int, columns: int, *, size: tuple[float, float]):
     return pyplot.subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
 
 
-def _save(figure, path: pathlib.Path) -> pathlib.Path:
+def save(figure, path: pathlib.Path) -> pathlib.Path:
     from matplotlib import pyplot
 
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=90)
     pyplot.close(figure)
     return path
+
+
+def draw_all(place: pathlib.Path, *, metric: str) -> list[pathlib.Path]:
+    """All figures of the finished runs below a directory of `experiments.runner`.
+
+    Args:
+      place: ``runs/<experiment>/<preset>``.
+      metric: whose error is drawn against the scale.
+    """
+    workdirs = [path.parent for path in sorted(place.rglob(runner.RESULT))]
+    if not workdirs:
+        raise FileNotFoundError(f"there are no results below {place}")
+    results = [tables.read(workdir / runner.RESULT) for workdir in workdirs]
+    first_seeds: dict[str, pathlib.Path] = {}
+    for result, workdir in zip(results, workdirs, strict=True):
+        first_seeds.setdefault(result["row"], workdir)
+    trained = sorted({scale for result in results for scale in result["trained_scales"]})
+    paths = [
+        error_against_scale(
+            results, place / "error_against_scale.png", trained=trained, metric=metric
+        ),
+        training_curves(first_seeds, place / "training_curves.png"),
+    ]
+    for result, workdir in zip(results, workdirs, strict=True):
+        paths += [
+            training_curves({result["row"]: workdir}, workdir / "training_curves.png"),
+            predictions(workdir, workdir / "predictions.png"),
+        ]
+    return paths
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("experiment", choices=sorted(tables.PAPER))
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("runs"))
+    arguments = parser.parse_args()
+    place = arguments.runs / arguments.experiment / arguments.preset
+    try:
+        paths = draw_all(place, metric=tables.PAPER[arguments.experiment][0].metric)
+    except FileNotFoundError as error:
+        parser.exit(1, f"{error}\n")
+    print("\n".join(map(str, paths)))
+
+
+if __name__ == "__main__":
+    runtime.use_compilation_cache()
+    main()

@@ -11,21 +11,21 @@ becomes a model, a loss and data sets in a `Experiment`.
 import dataclasses
 import json
 import pathlib
+import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from sino_jax import checkpoint, equations, provenance, runtime, train
+from experiments import models
+from sino_jax import checkpoint, equations, provenance, runtime, scale_range, train
 from solvers import generate
 
 RESULT = "result.json"
-LABELS = {"fno": "FNO", "unet": "UNet", "uno": "UNO", "cno": "CNO", "sino": "SINO"} | {
-    "sino_u": "SINO-U"
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,25 +38,35 @@ class Experiment:
       model_fields: config -> fields of `sino_jax.models.build`, without name and channels.
       prior: config -> distribution of inputs at larger scales, for `sino_jax.superdomain`; None
         continues the data by reflection.
+      linear: whether solutions are proportional to their boundary values. Models then are, too:
+        they see boundary values divided by their magnitude, by which outputs are multiplied.
     """
 
     equation: str
     data_config: Callable[[str], ConfigDict]
     model_fields: Callable[[ConfigDict], Mapping[str, Any]]
     prior: Callable[[ConfigDict], Callable | None] = lambda config: None
+    linear: bool = True
 
 
 def row_label(config: ConfigDict) -> str:
     """The name of a config's row, as in the paper where the paper has it."""
-    label = LABELS[config.model]
+    label = models.label(config)
     label += "" if config.base == "none" else f" on {config.base} base"
     extras = {"none": "", "sub+super": "+scale", "sub": "+sub", "super": "+super"}
     label += extras[config.consistency]
+    if "sub" in config.consistency and config.get("smallest_crop", 0):
+        label += f" from {config.smallest_crop}"
     return label + ("" if config.symmetries == "none" else f"+{config.symmetries}")
 
 
+def file_name(row: str) -> str:
+    """A row's label as the name of its directory."""
+    return re.sub(r"[^a-z0-9+.-]+", "-", row.lower()).replace("-+", "+").strip("-")
+
+
 def directory(config: ConfigDict, runs: pathlib.Path) -> pathlib.Path:
-    row = row_label(config).replace(" ", "-").lower()
+    row = file_name(row_label(config))
     return runs / config.equation / config.preset / row / f"seed-{config.seed}"
 
 
@@ -73,7 +83,7 @@ def training_config(
             "base": config.base,
             "in_channels": equation.input_channels,
             "out_channels": equation.output_channels,
-            "boundary_channels": equation.boundary_channels,
+            "boundary_channels": equation.boundary_channels if experiment.linear else 0,
             **experiment.model_fields(config),
         },
         "loss": loss_options(config),
@@ -85,6 +95,7 @@ def training_config(
         },
         "epochs": config.epochs,
         "optimizer": {"learning_rate": config.learning_rate},
+        "evaluation": {"rollout_frames": config.get("rollout_frames", 1)},
     }
 
 
@@ -93,9 +104,18 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
     parts = set(config.consistency.split("+")) - {"none"}
     if unknown := parts - {"sub", "super"}:
         raise ValueError(f"consistency is made of sub and super, got {sorted(unknown)}")
+    smallest = config.get("smallest_crop", 0)
+    sub_sizes = tuple(size for size in config.sub_sizes if size >= smallest)
+    if "sub" in parts and not sub_sizes:
+        raise ValueError(f"smallest_crop must leave some of {config.sub_sizes}, got {smallest}")
+    if "super" in parts and not config.super_rates:
+        raise ValueError(
+            f"consistency has no super-domains for {config.equation}, whose inputs on a larger "
+            f"domain are unknown; got {config.consistency!r}"
+        )
     symmetries = () if config.symmetries == "none" else tuple(config.symmetries.split("+"))
     return {
-        "sub_sizes": config.sub_sizes if "sub" in parts else (),
+        "sub_sizes": sub_sizes if "sub" in parts else (),
         "super_rates": config.super_rates if "super" in parts else (),
         "super_count": config.super_count,
         "super_start": config.super_start,
@@ -129,7 +149,10 @@ def run(
     if keep_every:
         settings["checkpoint"] = {"every": keep_every, "keep": sys.maxsize}
     start = time.monotonic()
-    train.fit(settings, workdir, super_prior=experiment.prior(config))
+    with warnings.catch_warnings():
+        # `report` says it, on every call of the command.
+        warnings.simplefilter("ignore", scale_range.ScaleWarning)
+        train.fit(settings, workdir, super_prior=experiment.prior(config))
     seconds = time.monotonic() - start
     _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
     result = {
@@ -138,6 +161,7 @@ def run(
         "row": row_label(config),
         "seed": config.seed,
         "trained_scales": meta["scales"],
+        "trained_range": meta["scale_range"],
         "errors": meta["evaluation"],
         # Of the last start only, if the run was interrupted.
         "seconds": seconds,
@@ -157,6 +181,28 @@ def errors_by_scale(
     return {
         float(name.rsplit("-", 1)[1]): metrics[metric] for name, metrics in result["errors"].items()
     }
+
+
+def report(result: Mapping[str, Any]) -> str:
+    """A result in words: every metric at every scale, and which scales were not trained on."""
+    metrics = list(next(iter(result["errors"].values())))
+    errors = {metric: errors_by_scale(result, metric=metric) for metric in metrics}
+    scales = sorted(errors[metrics[0]])
+    marks = [f"{s:g}{'*' if s in result['trained_scales'] else ''}" for s in scales]
+    width = max(map(len, metrics))
+    lines = [
+        f"{result['row']}, seed {result['seed']}: errors in percent (* scale of the training data)",
+        "scale".ljust(width) + "".join(f"{mark:>10}" for mark in marks),
+        *(
+            metric.ljust(width) + "".join(f"{100 * errors[metric][s]:10.3f}" for s in scales)
+            for metric in metrics
+        ),
+    ]
+    # Results from before the range was recorded have the scales of the data only.
+    trained = result.get("trained_range", result["trained_scales"])
+    if beyond := scale_range.outside(scales, trained):
+        lines.append(f"warning: {beyond}")
+    return "\n".join(lines)
 
 
 def main(experiment: Experiment) -> None:
@@ -181,10 +227,7 @@ def main(experiment: Experiment) -> None:
             runs=pathlib.Path(runs.value),
             keep_every=keep_every.value,
         )
-        print(f"{result['row']}, seed {result['seed']}: relative L2 error in percent")
-        for scale, error in errors_by_scale(result).items():
-            mark = " (training scale)" if scale in result["trained_scales"] else ""
-            print(f"  scale {scale:g}: {100 * error:.3f}{mark}")
+        print(report(result))
         print(f"result: {directory(config.value, pathlib.Path(runs.value)) / RESULT}")
 
     app.run(run_and_print)

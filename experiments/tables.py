@@ -3,58 +3,188 @@
     python -m experiments.tables darcy                     # results in runs/, preset small
     python -m experiments.tables darcy --preset=paper --write
 
+The first table of an experiment has all rows that were run; further ones are the paper's ablations
+with their own rows, and all rows by other measures of the error, which the paper does not have.
+
 `--write` keeps the results in the repository: ``results/<experiment>/<preset>/`` gets the JSON file
 of every run and ``table.md``.
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import statistics
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from experiments import paper, runner
+from experiments import models, paper, runner
 
-PAPER = {"darcy": paper.DARCY}
+METRICS = {
+    "relative_l2": "Relative L2 error",
+    "relative_l2_central_half": "Relative L2 error on the central half of the domain",
+    "relative_l2_first": "Relative L2 error of one step",
+    "relative_l2_first_central_half": "Relative L2 error of one step, central half of the domain",
+}
+
+
+class Reference(NamedTuple):
+    """A table of the paper, and what of ours stands beside it.
+
+    Attributes:
+      table: the paper's.
+      metric: that of our results which the paper's numbers measure; one of `METRICS`.
+      rows: our label -> the paper's; None if they are the same.
+      all_rows: whether to show rows of ours that the paper does not have.
+      title: what the table is about.
+    """
+
+    table: paper.Table
+    metric: str = "relative_l2"
+    rows: Mapping[str, str] | None = None
+    all_rows: bool = True
+    title: str = "all models"
+
+    def of_paper(self, row: str) -> tuple[str, tuple[float, ...]] | None:
+        """Label and values of the paper's counterpart of one of our rows."""
+        label = row if self.rows is None else self.rows.get(row)
+        return (label, self.table.rows[label]) if label in self.table.rows else None
+
+
+def _with_crops(table: paper.Table) -> dict[str, str]:
+    """The paper's "+scale" without a prior of larger domains: sub-domains, with or without more."""
+    same = {row: row for row in table.rows}
+    return same | {row.replace("+scale", "+sub"): row for row in table.rows if "+scale" in row}
+
+
+def _flags(row: str) -> dict[str, str]:
+    """The flags of a paper's row "Yes & No ..."."""
+    scale, frequency, *_ = row.lower().split(" & ")
+    return {"scale_informed": scale, "frequency_embedding": frequency}
+
+
+def _embedding(table: paper.Table, model: str, *, metric: str, consistency: str) -> Reference:
+    """The ablation of a model's scale and frequency features."""
+    rows = {models.flagged_label(model, **_flags(row)) + consistency: row for row in table.rows}
+    title = f"features of {models.LABELS[model]}"
+    return Reference(table, metric, rows, all_rows=False, title=title)
+
+
+def _spacetime(table: paper.Table) -> Reference:
+    """The paper's "FNO MLP" is our SINO; its errors are fractions."""
+    rows = {}
+    for row in table.rows:
+        name, flags = row.split(", ")
+        *_, crops, smallest = flags.split(" & ")
+        model = {"FNO": "fno", "FNO MLP": "sino"}[name]
+        label = models.flagged_label(model, **_flags(flags))
+        rows[label + (f"+sub from {smallest}" if crops == "ON" else "")] = row
+    percent = {row: tuple(100 * v for v in values) for row, values in table.rows.items()}
+    return Reference(dataclasses.replace(table, rows=percent), rows=rows)
+
+
+def _unpublished(reference: Reference, metric: str, *, title: str = "all models") -> Reference:
+    """All rows of ours by a measure that the paper does not report."""
+    return Reference(reference.table, metric, rows={}, title=title)
+
+
+_ROLLOUT = "all models, mean over the frames of a rollout"
+_BURGERS = Reference(paper.BURGERS, "relative_l2_central_half", _with_crops(paper.BURGERS))
+_NAVIER_STOKES = Reference(
+    paper.NAVIER_STOKES, "relative_l2_first_central_half", _with_crops(paper.NAVIER_STOKES)
+)
+# For each experiment the table of all its models, and then others.
+PAPER = {
+    "darcy": (
+        Reference(paper.DARCY),
+        Reference(
+            paper.DARCY_SYMMETRY,
+            rows={
+                "FNO": "No aug.",
+                "FNO+rotation": "Rot.",
+                "FNO+reflection": "Ref.",
+                "FNO+rotation+reflection": "Rot.+Ref.",
+                "FNO+scale": "Scale (ours)",
+                "FNO+scale+rotation+reflection": "All (ours)",
+            },
+            all_rows=False,
+            title="symmetries",
+        ),
+    ),
+    "helmholtz": (
+        Reference(paper.HELMHOLTZ),
+        _embedding(paper.HELMHOLTZ_EMBEDDING, "sino", metric="relative_l2", consistency="+scale"),
+    ),
+    "burgers": (
+        _BURGERS,
+        _embedding(paper.BURGERS_EMBEDDING, "sino", metric=_BURGERS.metric, consistency="+scale"),
+        _unpublished(_BURGERS, "relative_l2"),
+    ),
+    "navier_stokes": (
+        _NAVIER_STOKES,
+        _unpublished(_NAVIER_STOKES, "relative_l2_first"),
+        _unpublished(_NAVIER_STOKES, "relative_l2_central_half", title=_ROLLOUT),
+        _unpublished(_NAVIER_STOKES, "relative_l2", title=_ROLLOUT),
+    ),
+    "navier_stokes_spacetime": (_spacetime(paper.NAVIER_STOKES_SPACETIME),),
+}
 
 
 def collect(directory: pathlib.Path) -> list[dict[str, Any]]:
     """All results below a directory, by row and seed."""
-    results = [
-        json.loads(path.read_text()) for path in directory.rglob("*.json") if is_result(path)
-    ]
+    results = [read(path) for path in directory.rglob("*.json") if is_result(path)]
     return sorted(results, key=lambda result: (result["row"], result["seed"]))
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    return json.loads(path.read_text())
 
 
 def is_result(path: pathlib.Path) -> bool:
     return path.name == runner.RESULT or path.name.startswith("seed-")
 
 
-def markdown(results: Iterable[Mapping[str, Any]], reference: paper.Table) -> str:
+def document(results: Sequence[Mapping[str, Any]], experiment: str) -> str:
+    """All tables of an experiment that have a row, each under its title."""
+    parts = []
+    for reference in PAPER[experiment]:
+        rows = {result["row"] for result in results}
+        if reference.all_rows or rows & set(reference.rows):
+            title = f"{METRICS[reference.metric]} in percent: {reference.title}"
+            parts.append(f"## {title}\n\n{markdown(results, reference)}")
+    return "\n".join(parts)
+
+
+def markdown(results: Iterable[Mapping[str, Any]], reference: Reference) -> str:
     """One line for each row: mean ± spread (half the range) over seeds, in percent; paper below."""
+    table = reference.table
     head = [
-        f"{reference.parameter} {column:g}{' (trained)' if column in reference.trained else ''}"
-        for column in reference.columns
+        f"{table.parameter} {column:g}{' (trained)' if column in table.trained else ''}"
+        for column in table.columns
     ]
     lines = [
         "| model | seeds | " + " | ".join(head) + " |",
         "|---|---|" + "---|" * len(head),
     ]
-    for row, runs in errors_by_row(results).items():
-        cells = [_cell([100 * run[c] for run in runs if c in run]) for c in reference.columns]
+    for row, runs in errors_by_row(results, metric=reference.metric).items():
+        published = reference.of_paper(row)
+        if not (published or reference.all_rows):
+            continue
+        cells = [_cell([100 * run[c] for run in runs if c in run]) for c in table.columns]
         lines.append(f"| {row} | {len(runs)} | " + " | ".join(cells) + " |")
-        if row in reference.rows:
-            values = [f"{value:.3f}" for value in reference.rows[row]]
-            lines.append(f"| *{row}, paper* | | " + " | ".join(values) + " |")
+        if published:
+            values = [f"{value:.3f}" for value in published[1]]
+            lines.append(f"| *{published[0]}, paper* | | " + " | ".join(values) + " |")
     return "\n".join(lines) + "\n"
 
 
-def errors_by_row(results: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[float, float]]]:
+def errors_by_row(
+    results: Iterable[Mapping[str, Any]], *, metric: str = "relative_l2"
+) -> dict[str, list[dict[float, float]]]:
     """For each row, the errors by scale of all its seeds."""
     rows: dict[str, list[dict[float, float]]] = {}
     for result in results:
-        rows.setdefault(result["row"], []).append(runner.errors_by_scale(result))
+        rows.setdefault(result["row"], []).append(runner.errors_by_scale(result, metric=metric))
     return rows
 
 
@@ -96,7 +226,7 @@ def main() -> None:
         results = collect(arguments.runs / place)
     if not results:
         parser.exit(1, f"there are no results below {arguments.runs / place}\n")
-    table = markdown(results, PAPER[arguments.experiment])
+    table = document(results, arguments.experiment)
     if arguments.write:
         (arguments.results / place / "table.md").write_text(table)
     print(table)
@@ -105,7 +235,7 @@ def main() -> None:
 def keep(results: Iterable[Mapping[str, Any]], directory: pathlib.Path) -> None:
     """Writes each result to a file of its own, named by row and seed."""
     for result in results:
-        path = directory / result["row"].replace(" ", "-").lower() / f"seed-{result['seed']}.json"
+        path = directory / runner.file_name(result["row"]) / f"seed-{result['seed']}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
 

@@ -55,16 +55,24 @@ def draw(
     shuffled among each other. What does not fill a batch is left out of that epoch, unless
     `keep_remainder` is set: then the last batch of a data set may be smaller.
     """
-    epoch, position = divmod(
-        step, steps_per_epoch(datasets, batch_size, keep_remainder=keep_remainder)
-    )
-    counts = [_batches(len(dataset), batch_size, keep_remainder) for dataset in datasets]
-    turns = np.repeat(np.arange(len(datasets)), counts)
-    turns = turns[_permutation(len(turns), seed, epoch, 0)]
-    chosen = int(turns[position])
-    earlier = int(np.count_nonzero(turns[:position] == chosen))
+    epoch, turns = _turns(datasets, step, seed, batch_size, keep_remainder)
+    chosen = int(turns[-1])
+    earlier = int(np.count_nonzero(turns[:-1] == chosen))
     order = _permutation(len(datasets[chosen]), seed, epoch, 1 + chosen)
     return Draw(chosen, order[earlier * batch_size : (earlier + 1) * batch_size])
+
+
+def drawn_from(
+    datasets: Sequence[Dataset],
+    step: int,
+    *,
+    seed: int,
+    batch_size: int,
+    keep_remainder: bool = False,
+) -> int:
+    """The number of the data set that `draw` takes the examples of a step from."""
+    _, turns = _turns(datasets, step, seed, batch_size, keep_remainder)
+    return int(turns[-1])
 
 
 def batch(
@@ -97,6 +105,18 @@ def in_order(dataset: Dataset, batch_size: int) -> Iterator[Instance]:
     """All examples once, in the order of their ids; the last batch may be smaller (evaluation)."""
     for start in range(0, len(dataset), batch_size):
         yield dataset.examples(np.arange(start, min(start + batch_size, len(dataset))))
+
+
+def _turns(
+    datasets: Sequence[Dataset], step: int, seed: int, batch_size: int, keep_remainder: bool
+) -> tuple[int, np.ndarray]:
+    """The epoch of a step, and the data sets of its batches up to that of the step."""
+    epoch, position = divmod(
+        step, steps_per_epoch(datasets, batch_size, keep_remainder=keep_remainder)
+    )
+    counts = [_batches(len(dataset), batch_size, keep_remainder) for dataset in datasets]
+    turns = np.repeat(np.arange(len(datasets)), counts)
+    return epoch, turns[_permutation(len(turns), seed, epoch, 0)][: position + 1]
 
 
 def _batches(examples: int, batch_size: int, keep_remainder: bool) -> int:

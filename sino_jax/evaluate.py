@@ -40,15 +40,29 @@ def error_metrics(apply_fn: ApplyFn, equation: Equation) -> MetricsFn:
 def rollout_metrics(apply_fn: ApplyFn, equation: Equation, steps: int) -> MetricsFn:
     """Relative L2 errors of the frames of an autoregressive prediction of `steps` steps.
 
-    Each frame has an error of its own; ``relative_l2`` is their mean, ``relative_l2_last`` that of
-    the last frame. For frames on an axis (space-time problems) a step is a block of frames.
+    Each frame has an error of its own; ``relative_l2`` is their mean, ``relative_l2_first`` that of
+    the first frame, which is predicted from the true past, ``relative_l2_last`` that of the last.
+    All three are given on the whole grid and, ``..._central_half``, on its central half in space.
+    For frames on an axis (space-time problems) a step is a block of frames.
     """
 
     def metrics_fn(params, instance):
         prediction = rollout(apply_fn, params, instance, equation=equation, steps=steps)
-        pairs = zip(_steps(prediction, steps), _steps(instance.solution, steps), strict=True)
-        errors = jnp.stack([loss.relative_l2(p, t) for p, t in pairs])
-        return {"relative_l2": errors.mean(axis=0), "relative_l2_last": errors[-1]}
+        frames = (jnp.stack(_steps(field, steps)) for field in (prediction, instance.solution))
+        predicted, true = frames
+        whole = jax.vmap(loss.relative_l2)(predicted, true)
+        central = jax.vmap(
+            lambda p, t: loss.relative_l2_central_half(p, t, axes=equation.spatial_axes)
+        )(predicted, true)
+        return {
+            f"relative_l2{part}{region}": value
+            for region, errors in {"": whole, "_central_half": central}.items()
+            for part, value in {
+                "": errors.mean(axis=0),
+                "_first": errors[0],
+                "_last": errors[-1],
+            }.items()
+        }
 
     def _steps(field, steps):
         by_axis = any(axis.anchored for axis in equation.axes)

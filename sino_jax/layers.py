@@ -122,7 +122,11 @@ class Modulation(nn.Module):
         if self.frequency_embedding:
             features = embedding.component_features(bands.modes_of(shape), self.n_features)
             features = jnp.asarray(features, spectrum.dtype)
-            of_frequency = Pointwise(channels, use_bias=False, name="frequency")(features)
+            # Constants have no gradient, and within `shard_map` are alike on all devices where
+            # weights are not: the gradient of `Pointwise` is not made for that.
+            of_frequency = nn.Dense(
+                channels, use_bias=False, dtype=features.dtype, name="frequency"
+            )(features)
             hidden.append(jnp.expand_dims(of_frequency, -2))
         return 1 + Pointwise(channels, activate=True, name="factor")(sum(hidden))
 

@@ -55,16 +55,13 @@ class Run:
         request: interruption.Request,
     ):
         self._task, self._config, self._workdir, self._request = task, config, workdir, request
-        self._order = {
-            "seed": config.seed,
-            "batch_size": config.data.batch_size,
-            "keep_remainder": True,
-        }
+        self._order = tasks.batch_order(config)
         self._total = config.steps or config.epochs * batches.steps_per_epoch(
             task.train, config.data.batch_size, keep_remainder=True
         )
         self._mesh = parallel.data_mesh()
         self._optimizer = optimizers.build(config.optimizer, self._total)
+
         @functools.cache
         def step_fn(loss_fn):
             return make_step(

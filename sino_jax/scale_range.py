@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from sino_jax import subdomain, superdomain
 from sino_jax.equations import Equation
 
-# A scale that was rescaled and back again is the same scale.
+# Scales of data sets are stored as written, those of crops are rounded to single precision.
 ROUND_OFF = 1e-5
 
 
@@ -30,31 +31,43 @@ def trained_range(
     """
     scales = []
     for scale, grid in problems:
-        sizes = [equation.crop_size(size, grid) for size in loss_options.get("sub_sizes", ())]
-        ratios = [equation.ratio(size, grid) for size in sizes]
-        ratios += list(loss_options.get("super_rates", ()))
+        sizes = subdomain.fitting_sizes(loss_options.get("sub_sizes", ()), grid)
+        ratios = [equation.ratio(equation.crop_size(size, grid), grid) for size in sizes]
+        for rate in loss_options.get("super_rates", ()):
+            larger = superdomain.superdomain_shape(equation, grid, rate)
+            ratios.append(1 / equation.ratio(grid, larger))
         scales += [scale, *(float(equation.rescale(scale, ratio)) for ratio in ratios)]
     return min(scales), max(scales)
 
 
-def warn_outside(
-    scale: Any, trained: tuple[float, float], *, what: str = "scale", stacklevel: int = 2
-) -> None:
-    """Warns with a `ScaleWarning` if any of the given scales is outside the trained range.
+def outside(scale: Any, trained: Sequence[float], *, what: str = "scale") -> str | None:
+    """A sentence on those of the given scales that are outside the trained range; None if none is.
 
     Args:
       scale: one number or many.
-      trained: smallest and largest scale, see `trained_range`.
-      what: the name of `scale` in the warning.
+      trained: scales of the training, of which the smallest and the largest count; see
+        `trained_range`.
+      what: the name of `scale` in the sentence.
+    """
+    values, low, high = np.unique(np.asarray(scale)), min(trained), max(trained)
+    beyond = values[(values < low * (1 - ROUND_OFF)) | (values > high * (1 + ROUND_OFF))]
+    if not beyond.size:
+        return None
+    asked = ", ".join(f"{value:g}" for value in beyond)
+    return (
+        f"{what} {asked} is outside the range {low:g} to {high:g} that the operator was trained "
+        "on; its error there is unknown"
+    )
+
+
+def warn_outside(
+    scale: Any, trained: Sequence[float], *, what: str = "scale", stacklevel: int = 2
+) -> None:
+    """Warns with a `ScaleWarning` if `outside` has anything to say.
+
+    Args:
+      scale, trained, what: see `outside`.
       stacklevel: as in `warnings.warn`, seen from the caller.
     """
-    values, (low, high) = np.asarray(scale), trained
-    outside = values[(values < low * (1 - ROUND_OFF)) | (values > high * (1 + ROUND_OFF))]
-    if outside.size:
-        asked = " and ".join(f"{value:g}" for value in sorted({outside.min(), outside.max()}))
-        warnings.warn(
-            f"{what} {asked} is outside the range {low:g} to {high:g} that the operator was "
-            "trained on; its error there is unknown",
-            ScaleWarning,
-            stacklevel=stacklevel + 1,
-        )
+    if sentence := outside(scale, trained, what=what):
+        warnings.warn(sentence, ScaleWarning, stacklevel=stacklevel + 1)

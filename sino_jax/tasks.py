@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 from ml_collections import FrozenConfigDict
 
-from sino_jax import data, equations, evaluate, network, scale_range, superdomain
+from sino_jax import (
+    batches,
+    data,
+    equations,
+    evaluate,
+    network,
+    scale_range,
+    subdomain,
+    superdomain,
+)
 from sino_jax.config import to_dict
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
@@ -70,6 +79,18 @@ def build(
     statistics = data.statistics(train) if config.data.normalise else None
     model, apply_fn = network.build(config, equation, statistics)
     options = to_dict(config.loss)
+    fitting = [
+        {
+            **options,
+            "sub_sizes": subdomain.fitting_sizes(options.get("sub_sizes", ()), dataset.grid),
+        }
+        for dataset in train
+    ]
+    trained = scale_range.trained_range(
+        equation,
+        [(dataset.scale, dataset.grid) for dataset in train],
+        {} if loss else options,
+    )
 
     @functools.cache
     def loss_fn(choice: Choice) -> LossFn:
@@ -81,28 +102,41 @@ def build(
         )
 
     def loss_at(step: int, total_steps: int) -> LossFn:
-        given = {} if loss else options
+        if loss:
+            return loss_fn(Choice((), ()))
+        given = fitting[batches.drawn_from(train, step, **batch_order(config))]
         return loss_fn(choose(given, seed=config.seed, step=step, total_steps=total_steps))
 
     return Task(
         init=lambda key: network.init(model, equation, train[0].grid, key),
         loss_at=loss_at,
         train=train,
-        evaluate=_evaluation(config, equation, apply_fn, test),
+        evaluate=_evaluation(config, equation, apply_fn, test, trained),
         meta={
             "statistics": statistics,
             "scales": sorted({dataset.scale for dataset in train}),
             "grids": sorted({dataset.grid for dataset in train}),
-            "scale_range": scale_range.trained_range(
-                equation, [(dataset.scale, dataset.grid) for dataset in train], options
-            ),
+            "scale_range": [min(trained), max(trained)],
             "datasets": {str(dataset.path): dataset.digest for dataset in (*train, *test)},
         },
     )
 
 
+def batch_order(config: FrozenConfigDict) -> dict[str, Any]:
+    """What the order of batches depends on besides the data; options of `batches.draw`."""
+    return {
+        "seed": config.seed,
+        "batch_size": config.data.batch_size,
+        "keep_remainder": True,
+    }
+
+
 def _evaluation(
-    config: FrozenConfigDict, equation: Equation, apply_fn, test: Sequence[Dataset]
+    config: FrozenConfigDict,
+    equation: Equation,
+    apply_fn,
+    test: Sequence[Dataset],
+    trained: Sequence[float],
 ) -> Callable[[Params, Mesh], Results]:
     frames = config.evaluation.rollout_frames
     if frames > 1:
@@ -119,6 +153,8 @@ def _evaluation(
         return evaluate.Evaluator(metrics_fn, mesh, points_per_batch=points)
 
     def run(params: Params, mesh: Mesh) -> Results:
+        # Python shows a warning of one text once, however often a run is evaluated.
+        scale_range.warn_outside([dataset.scale for dataset in test], trained)
         named = zip(evaluate.names(test), test, strict=True)
         return {name: evaluator(mesh)(params, dataset) for name, dataset in named}
 

@@ -14,6 +14,7 @@ from solvers import elliptic, q1, random_fields
 # Covariance τ^(2α-2) (-Δ + τ²)^(-α) of log a (times 5) and of g.
 COEFFICIENT_ALPHA, BOUNDARY_ALPHA, TAU = 1.5, 3.5, 2.0
 MODES = 128
+WAVES = 64
 
 
 def solve(
@@ -103,3 +104,26 @@ def sample_coefficient(key: PRNGKeyArray, shape: tuple[int, int]) -> Array:
     """a = exp(GRF / 5), alike at every wave number."""
     spectrum = random_fields.matern(COEFFICIENT_ALPHA, TAU)
     return jnp.exp(random_fields.sample(key, shape, spectrum, modes=MODES) / 5)
+
+
+def sample_boundary(
+    key: PRNGKeyArray, shape: tuple[int, int], k: float | Float[Array, ""]
+) -> Inexact[Array, "x y"]:
+    """A random wave: plane waves of wave number k from all directions, on the unit square.
+
+    It solves the equation for a = 1, about which the coefficients vary, so that its trace has the
+    wave lengths that solutions have. Solutions' own traces take a solve; these do not.
+    """
+    angle_key, amplitude_key = jax.random.split(key)
+    angle = jax.random.uniform(angle_key, (WAVES,), maxval=2 * jnp.pi)
+    parts = jax.random.normal(amplitude_key, (2, WAVES)) / WAVES**0.5
+    amplitude = jax.lax.complex(parts[0], parts[1])
+    k = jnp.asarray(k, angle.dtype)
+
+    def phases(direction, points):
+        x = jnp.linspace(0.0, 1.0, points)
+        phase = k * x[:, None] * direction[None, :]
+        return jax.lax.complex(jnp.cos(phase), jnp.sin(phase))
+
+    first, second = phases(jnp.cos(angle), shape[0]), phases(jnp.sin(angle), shape[1])
+    return (first * amplitude[None, :]) @ second.T

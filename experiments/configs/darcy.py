@@ -8,21 +8,15 @@ nodes; two crops of at least 32 points in each step, and after a quarter of the 
 super-domains of up to 4 times the side. Those cost most: ``small`` has one, in its second half.
 """
 
-from solvers import configs
+from experiments import configs, models
 
 COMMON = {
+    **configs.COMMON,
     "equation": "darcy",
-    "seed": 0,
     "model": "fno",
-    "base": "none",
-    "consistency": "none",
-    "symmetries": "none",
     "learning_rate": 1e-3,
     "batch_size": 8,
     "n_layers": 4,
-    "padding": 0.25,
-    "super_count": 2,
-    "super_start": 0.25,
 }
 PRESETS = {
     "tiny": {
@@ -75,24 +69,24 @@ PRESETS = {
 
 
 def get_config(text: str = "small"):
-    return configs.resolve(text, {**COMMON, "preset": text.split(",")[0]}, PRESETS)
+    return configs.resolve(text, COMMON, PRESETS)
 
 
 def model_fields(config) -> dict:
-    """What `sino_jax.models.build` needs beside the channels, for each model of the table."""
-    spectral = {
-        "n_modes": (config.n_modes, config.n_modes),
-        "hidden_channels": config.hidden_channels,
-        "padding": config.padding,
-    }
-    pyramid = {
-        "hidden_channels": config.hidden_channels // 2,
-        "n_levels": config.n_levels,
-        "size": config.size,
-    }
-    return {
-        "fno": {**spectral, "n_layers": config.n_layers},
-        "uno": {**spectral, "n_levels": 3},
-        "unet": pyramid,
-        "cno": {**pyramid, "n_levels": config.n_levels - 1},
-    }[config.model]
+    """Fields of `sino_jax.models.build`; SINO does not apply, since Darcy has no parameter."""
+    if config.model in ("unet", "cno"):
+        return models.pyramid(
+            config.model,
+            hidden_channels=config.hidden_channels // 2,
+            n_levels=config.n_levels,
+            size=config.size,
+        )
+    if config.model not in ("fno", "uno"):
+        raise ValueError(f"model must be one of fno, uno, unet, cno, got {config.model!r}")
+    return models.spectral(
+        config.model,
+        n_modes=(config.n_modes, config.n_modes),
+        hidden_channels=config.hidden_channels,
+        n_layers=config.n_layers,
+        padding=config.padding,
+    )

@@ -99,7 +99,12 @@ def test_rollout_errors_grow_as_the_closed_form_says(tmp_path):
     result = evaluator(jnp.float32(wrong), dataset)
     growth = (wrong / DECAY) ** np.arange(1, 6) - 1
     np.testing.assert_allclose(result["relative_l2"], growth.mean(), rtol=1e-4)
+    np.testing.assert_allclose(result["relative_l2_first"], growth[0], rtol=1e-4)
     np.testing.assert_allclose(result["relative_l2_last"], growth[-1], rtol=1e-4)
+    # The factor is the same everywhere, and so are relative errors.
+    for part in ("", "_first", "_last"):
+        central, whole = (result[f"relative_l2{part}{region}"] for region in ("_central_half", ""))
+        np.testing.assert_allclose(central, whole, rtol=1e-4)
 
 
 def test_a_rollout_needs_a_past():

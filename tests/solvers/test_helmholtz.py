@@ -133,3 +133,21 @@ def test_bad_input_is_named(options, message, x64):
     fields = {name: jnp.asarray(field) for name, field in fields.items()}
     with pytest.raises(ValueError, match=message):
         helmholtz.solve(k=1.0, **fields)
+
+
+def test_random_waves_solve_the_equation_in_the_mean_medium(x64):
+    """Their traces determine them for a = 1, up to the second order of the finite elements."""
+    k, errors = 6.0, []
+    for n in (17, 33):
+        wave = helmholtz.sample_boundary(jax.random.key(3), (n, n), k)
+        solution = helmholtz.solve(jnp.ones((n, n)), k, dirichlet=wave)
+        errors.append(float(jnp.linalg.norm(solution - wave) / jnp.linalg.norm(wave)))
+    assert errors[1] < 0.02
+    assert errors[0] / errors[1] > 2**1.9
+
+
+def test_random_waves_have_unit_variance_in_both_parts_and_no_preferred_phase(x64):
+    keys = jax.random.split(jax.random.key(0), 2000)
+    centre = jax.vmap(lambda key: helmholtz.sample_boundary(key, (3, 5), 20.0)[1, 2])(keys)
+    np.testing.assert_allclose(np.mean(np.abs(centre) ** 2), 2.0, rtol=0.1)
+    assert abs(np.mean(centre**2)) < 0.15

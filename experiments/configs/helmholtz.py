@@ -1,0 +1,76 @@
+"""Helmholtz equation: Table 2 (Helmholtz part) and the ablation of scale and frequency features.
+
+    python -m experiments.helmholtz --config=experiments/configs/helmholtz.py:small,model=fno
+    python -m experiments.helmholtz \
+        --config=experiments/configs/helmholtz.py:small,consistency=sub+super
+
+Paper sizes: FNO 64 modes, width 32, 4 layers; SINO-U 32 modes, width 64; batch 2, rate 5e-4, 100
+epochs of 1024 samples for each of k = 5, 10, 25 on 65², 129² and 257² nodes; crops of at least 16
+points. Crops are drawn from the sizes that fit into the grid of a batch. In `small` models see half
+the points of the grids and have half the modes or less.
+"""
+
+from experiments import configs
+
+COMMON = {
+    **configs.WITH_PARAMETER,
+    "equation": "helmholtz",
+    "model": "sino_u",
+    "learning_rate": 5e-4,
+    "n_layers": 4,
+    "sino_layers": 4,
+}
+PRESETS = {
+    "tiny": {
+        "data": "tiny",
+        "epochs": 2,
+        "batch_size": 8,
+        "n_modes": (4, 4),
+        "hidden_channels": 8,
+        "n_layers": 2,
+        "sino_modes": (4, 4),
+        "sino_channels": 8,
+        "sino_layers": 2,
+        "pyramid_channels": 4,
+        "n_levels": 2,
+        "size": 16,
+        "sub_sizes": (9, 17),
+        "super_rates": (2.0,),
+    },
+    "small": {
+        "data": "small",
+        "epochs": 5,
+        "batch_size": 4,
+        "learning_rate": 2e-3,
+        "n_modes": (16, 16),
+        "hidden_channels": 16,
+        "sino_modes": (16, 16),
+        "sino_channels": 12,
+        "sino_layers": 3,
+        "pyramid_channels": 12,
+        "n_levels": 4,
+        "size": 64,
+        "sub_sizes": (17, 25, 49, 97),
+        "super_rates": (1.5,),
+        "super_count": 1,
+        "super_start": 0.5,
+    },
+    "paper": {
+        "data": "paper",
+        "epochs": 100,
+        "batch_size": 2,
+        "n_modes": (64, 64),
+        "hidden_channels": 32,
+        "sino_modes": (32, 32),
+        "sino_channels": 64,
+        "pyramid_channels": 64,
+        "n_levels": 5,
+        "size": 256,
+        "sub_sizes": (17, 25, 33, 49, 65, 97, 129, 193),
+        "super_rates": (1.5, 2.0),
+    },
+}
+
+
+def get_config(text: str = "small"):
+    return configs.resolve(text, COMMON, PRESETS)

@@ -1,0 +1,30 @@
+"""Decaying turbulence, frame by frame, across Reynolds numbers: one row of the paper's Table 2.
+
+Errors are those of rollouts: of the first frame, which is predicted from the true past (what the
+paper's numbers can be compared with), of the last one, and the mean over all frames; each on the
+whole window and on its central half, which is what the paper scores.
+
+python -m experiments.navier_stokes --config=experiments/configs/navier_stokes.py:small,model=fno
+python -m experiments.navier_stokes \
+    --config=experiments/configs/navier_stokes.py:small,consistency=sub
+python -m experiments.tables navier_stokes
+"""
+
+from experiments import models, runner
+from solvers.configs import navier_stokes as data_configs
+
+
+def model_fields(config):
+    """Frames are values of cells; all other data sets contain the end points of their axes."""
+    return {**models.fields(config), "centring": "cell"}
+
+
+EXPERIMENT = runner.Experiment(
+    equation="navier_stokes",
+    data_config=data_configs.get_config,
+    model_fields=model_fields,
+    linear=False,
+)
+
+if __name__ == "__main__":
+    runner.main(EXPERIMENT)
