@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from solvers import helmholtz
+from solvers import darcy, elliptic, helmholtz, q1
 from tests.solvers import sparse_reference
 
 EXTENT = (1.2, 0.9)
@@ -151,3 +151,16 @@ def test_random_waves_have_unit_variance_in_both_parts_and_no_preferred_phase(x6
     centre = jax.vmap(lambda key: helmholtz.sample_boundary(key, (3, 5), 20.0)[1, 2])(keys)
     np.testing.assert_allclose(np.mean(np.abs(centre) ** 2), 2.0, rtol=0.1)
     assert abs(np.mean(centre**2)) < 0.15
+
+
+@pytest.mark.slow
+def test_a_medium_with_a_nearly_singular_block_is_solved_to_round_off(x64):
+    """Without pivots inside the large blocks, this one's relative residual was 1e-3."""
+    shape, k = (513, 513), 50.0
+    key = jax.random.key(2)
+    coefficient = helmholtz.sample_coefficient(key, shape)
+    impedance = darcy.sample_boundary(key, shape)
+    solution = helmholtz.solve(coefficient, k, impedance=impedance)
+    operator = q1.Operator(coefficient, shift=jnp.asarray(k**2), robin=jnp.asarray(1j * k))
+    load = q1.boundary_load(impedance.astype(complex), (1.0, 1.0))
+    assert elliptic.residual(operator, solution, load) < 1e-14
