@@ -34,7 +34,7 @@ def error_against_scale(
     metric: str = "relative_l2",
 ) -> pathlib.Path:
     """One curve for each row, mean over seeds with the range as a band; training scales marked."""
-    figure, axes = _subplots(1, 1, size=(5.0, 3.5))
+    figure, axes = subplots(1, 1, size=(5.0, 3.5))
     axes = axes[0, 0]
     for row, runs in tables.errors_by_row(results, metric=metric).items():
         scales = sorted(runs[0])
@@ -50,12 +50,12 @@ def error_against_scale(
     axes.set_xticks(scales, [f"{scale:g}" for scale in scales])
     axes.minorticks_off()
     axes.legend()
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def training_curves(workdirs: Mapping[str, pathlib.Path], path: pathlib.Path) -> pathlib.Path:
     """The parts of the loss against the step, from the metrics of runs; one colour for each run."""
-    figure, axes = _subplots(1, 1, size=(6.0, 4.0))
+    figure, axes = subplots(1, 1, size=(6.0, 4.0))
     axes = axes[0, 0]
     for number, (label, workdir) in enumerate(workdirs.items()):
         entries = logs.read(workdir, "train")
@@ -74,7 +74,7 @@ def training_curves(workdirs: Mapping[str, pathlib.Path], path: pathlib.Path) ->
     axes.set(yscale="log", xlabel="step", ylabel="part of the loss (relative L2)")
     axes.grid(visible=True, which="both", alpha=0.3)
     axes.legend(fontsize=8)
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -> pathlib.Path:
@@ -85,7 +85,7 @@ def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -
     """
     trained = operator.load(workdir)
     datasets = sorted(map(data.load, trained.meta["config"]["data"]["test"]), key=lambda d: d.scale)
-    figure, axes = _subplots(len(datasets), 4, size=(9.0, 2.2 * len(datasets)))
+    figure, axes = subplots(len(datasets), 4, size=(9.0, 2.2 * len(datasets)))
     for row, dataset in zip(axes, datasets, strict=True):
         instance = dataset.examples([sample])
         given = instance.solution if instance.boundary is None else instance.boundary
@@ -113,7 +113,7 @@ def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -
             panel.set_xticks([])
             panel.set_yticks([])
             figure.colorbar(image, ax=panel, shrink=0.8)
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def _given(
@@ -134,7 +134,7 @@ def _panel(sample: np.ndarray, channel: int) -> np.ndarray:
     return plane[..., -1] if plane.ndim == 3 else plane
 
 
-def _subplots(rows: int, columns: int, *, size: tuple[float, float]):
+def subplots(rows: int, columns: int, *, size: tuple[float, float]):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -143,7 +143,7 @@ def _subplots(rows: int, columns: int, *, size: tuple[float, float]):
     return pyplot.subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
 
 
-def _save(figure, path: pathlib.Path) -> pathlib.Path:
+def save(figure, path: pathlib.Path) -> pathlib.Path:
     from matplotlib import pyplot
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from experiments import models
-from sino_jax import checkpoint, equations, evaluate, provenance, runtime, train
+from sino_jax import checkpoint, equations, provenance, runtime, scale_range, train
 from solvers import generate
 
 RESULT = "result.json"
@@ -123,9 +124,18 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
 
 
 def run(
-    experiment: Experiment, config: ConfigDict, *, data: pathlib.Path, runs: pathlib.Path
+    experiment: Experiment,
+    config: ConfigDict,
+    *,
+    data: pathlib.Path,
+    runs: pathlib.Path,
+    keep_every: int = 0,
 ) -> dict[str, Any]:
-    """Trains and evaluates one row, or reads its result if it is there."""
+    """Trains and evaluates one row, or reads its result if it is there.
+
+    With `keep_every`, a checkpoint is made every so many steps and all of them are kept, for
+    measurements over the course of training.
+    """
     workdir = directory(config, runs)
     result_path = workdir / RESULT
     if result_path.exists():
@@ -136,10 +146,12 @@ def run(
 
     sets = generate.generate_all(experiment.data_config(config.data), data, log=print)
     settings = training_config(experiment, config, sets)
+    if keep_every:
+        settings["checkpoint"] = {"every": keep_every, "keep": sys.maxsize}
     start = time.monotonic()
     with warnings.catch_warnings():
         # `report` says it, on every call of the command.
-        warnings.simplefilter("ignore", evaluate.ScaleRangeWarning)
+        warnings.simplefilter("ignore", scale_range.ScaleWarning)
         train.fit(settings, workdir, super_prior=experiment.prior(config))
     seconds = time.monotonic() - start
     _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
@@ -188,7 +200,7 @@ def report(result: Mapping[str, Any]) -> str:
     ]
     # Results from before the range was recorded have the scales of the data only.
     trained = result.get("trained_range", result["trained_scales"])
-    if beyond := evaluate.outside(trained, scales):
+    if beyond := scale_range.outside(scales, trained):
         lines.append(f"warning: {beyond}")
     return "\n".join(lines)
 
@@ -200,13 +212,20 @@ def main(experiment: Experiment) -> None:
     config = config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
     data = flags.DEFINE_string("data", "data", "directory of all data sets")
     runs = flags.DEFINE_string("runs", "runs", "directory of all runs")
+    keep_every = flags.DEFINE_integer(
+        "keep_every", 0, "steps between checkpoints that are all kept; 0 keeps the last ones only"
+    )
     flags.mark_flag_as_required("config")
 
     def run_and_print(argv):
         del argv
         logging.set_verbosity(logging.WARNING)  # Orbax narrates every file at level INFO
         result = run(
-            experiment, config.value, data=pathlib.Path(data.value), runs=pathlib.Path(runs.value)
+            experiment,
+            config.value,
+            data=pathlib.Path(data.value),
+            runs=pathlib.Path(runs.value),
+            keep_every=keep_every.value,
         )
         print(report(result))
         print(f"result: {directory(config.value, pathlib.Path(runs.value)) / RESULT}")

@@ -128,12 +128,30 @@ def residual_norm(
             "coefficient and prediction must have one grid of at least 3 x 3 nodes, "
             f"got shapes {coefficient.shape} and {prediction.shape}"
         )
+    load = residual_load(coefficient, prediction, k=k, extent=extent)
+    return dual_norm(load, base.poisson(load, extent=extent))
+
+
+def residual_load(
+    coefficient: Float[Array, "x y 1"],
+    prediction: Sample,
+    *,
+    k: float | Float[Array, ""] = 0.0,
+    extent: Sequence[float] = (1.0, 1.0),
+) -> Inexact[Array, "inner_x inner_y _"]:
+    """r_i = ∫ a ∇u·∇φ_i - k² u φ_i for the bilinear nodal function φ_i of every inner node."""
     steps = [length / (n - 1) for length, n in zip(extent, prediction.shape[:2], strict=True)]
     k_squared = jnp.asarray(k, prediction.dtype) ** 2
-    residual = diffusion_load(coefficient, prediction, extent=extent)
-    residual -= k_squared * steps[0] * steps[1] * base.apply_mass(base.apply_mass(prediction, 0), 1)
-    potential = base.poisson(residual, extent=extent)
-    square = jnp.sum((jnp.conj(residual) * potential).real)
+    mass = base.apply_mass(base.apply_mass(prediction, 0), 1)
+    diffusion = diffusion_load(coefficient, prediction, extent=extent)
+    return diffusion - k_squared * steps[0] * steps[1] * mass
+
+
+def dual_norm(
+    load: Inexact[Array, "inner_x inner_y _"], potential: Inexact[Array, "inner_x inner_y _"]
+) -> Float[Array, ""]:
+    """‖r‖₋₁ of a load r whose ``potential = base.poisson(load)`` is K⁻¹r."""
+    square = jnp.sum((jnp.conj(load) * potential).real)
     return jnp.sqrt(jnp.maximum(square, 0))
 
 

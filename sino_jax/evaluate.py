@@ -20,10 +20,6 @@ from sino_jax.types import ApplyFn, Instance, PerExample
 MetricsFn = Callable[[Any, Instance], dict[str, PerExample]]
 
 
-class ScaleRangeWarning(UserWarning):
-    """A model is asked for scales that it was not trained on; see `outside`."""
-
-
 def error_metrics(apply_fn: ApplyFn, equation: Equation) -> MetricsFn:
     """Relative L2 errors of single predictions: on the whole grid and on its central half."""
 
@@ -129,29 +125,6 @@ def names(datasets: Sequence[Dataset]) -> list[str]:
         if len(set(chosen)) == len(chosen):
             return chosen
     return [str(dataset.path) for dataset in datasets]
-
-
-def outside(
-    trained: Sequence[float], scales: float | Sequence[float] | np.ndarray | jax.Array
-) -> str | None:
-    """A sentence on those of `scales` that are outside of the range of `trained`; None if none is.
-
-    Args:
-      trained: scales of the training, of which the smallest and the largest count; see
-        `sino_jax.tasks.scale_range`. Nothing is outside of an empty sequence.
-      scales: what is asked for.
-    """
-    if not len(trained):
-        return None
-    low, high = float(np.min(trained)), float(np.max(trained))
-    asked = np.unique(np.asarray(scales, float))
-    # Scales of data sets are stored as written, those of crops are rounded to single precision.
-    beyond = asked[(asked < low * (1 - 1e-5)) | (asked > high * (1 + 1e-5))]
-    if not len(beyond):
-        return None
-    listed = ", ".join(f"{scale:g}" for scale in beyond)
-    trained_on = f"scale {low:g}" if low == high else f"scales {low:g} to {high:g}"
-    return f"trained on {trained_on}, asked for {listed}: expect larger errors outside of the range"
 
 
 def mean_error(results: Mapping[str, Mapping[str, float]]) -> float:

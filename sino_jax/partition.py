@@ -78,6 +78,24 @@ def cover(
     return Patches(tuple(shape), size, starts, ramps, blend)
 
 
+def counts(shape: Sequence[int], largest: Sequence[int], overlap: Sequence[int]) -> tuple[int, ...]:
+    """The fewest patches on each axis that `cover` makes no larger than `largest` points.
+
+    Args:
+      shape: points of the grid on each axis.
+      largest: points that a patch may have on each axis.
+      overlap: points shared by neighbours at least, on each axis.
+    """
+    result = []
+    for points, size, shared in zip(shape, largest, overlap, strict=True):
+        if size < points and not 2 <= shared < size:
+            raise ValueError(
+                f"overlap must be at least 2 points and less than a patch of {size}, got {shared}"
+            )
+        result.append(1 if size >= points else math.ceil((points - shared) / (size - shared)))
+    return tuple(result)
+
+
 def weights(layout: Patches, axis: int) -> np.ndarray:
     """``[patches, size]``: weights of the patches on one axis, which sum to one at each point."""
     points, size, starts = layout.shape[axis], layout.size[axis], layout.starts[axis]

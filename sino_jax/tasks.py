@@ -4,14 +4,22 @@
 """
 
 import functools
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 from ml_collections import FrozenConfigDict
 
-from sino_jax import batches, data, equations, evaluate, network, superdomain
+from sino_jax import (
+    batches,
+    data,
+    equations,
+    evaluate,
+    network,
+    scale_range,
+    subdomain,
+    superdomain,
+)
 from sino_jax.config import to_dict
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
@@ -71,14 +79,18 @@ def build(
     statistics = data.statistics(train) if config.data.normalise else None
     model, apply_fn = network.build(config, equation, statistics)
     options = to_dict(config.loss)
-    # A size that is a crop of one data set may be too large for another.
     fitting = [
-        {**options, "sub_sizes": _fitting(equation, options.get("sub_sizes", ()), dataset.grid)}
+        {
+            **options,
+            "sub_sizes": subdomain.fitting_sizes(options.get("sub_sizes", ()), dataset.grid),
+        }
         for dataset in train
     ]
-    trained = [dataset.scale for dataset in train]
-    if loss is None:
-        trained = scale_range(equation, train, fitting)
+    trained = scale_range.trained_range(
+        equation,
+        [(dataset.scale, dataset.grid) for dataset in train],
+        {} if loss else options,
+    )
 
     @functools.cache
     def loss_fn(choice: Choice) -> LossFn:
@@ -103,6 +115,7 @@ def build(
         meta={
             "statistics": statistics,
             "scales": sorted({dataset.scale for dataset in train}),
+            "grids": sorted({dataset.grid for dataset in train}),
             "scale_range": [min(trained), max(trained)],
             "datasets": {str(dataset.path): dataset.digest for dataset in (*train, *test)},
         },
@@ -116,40 +129,6 @@ def batch_order(config: FrozenConfigDict) -> dict[str, Any]:
         "batch_size": config.data.batch_size,
         "keep_remainder": True,
     }
-
-
-def scale_range(
-    equation: Equation, train: Sequence[Dataset], options: Sequence[Mapping[str, Any]]
-) -> tuple[float, float]:
-    """The smallest and the largest scale that a model is trained on.
-
-    Args:
-      equation: its scaling law gives the scales of sub- and super-domains.
-      train: data sets.
-      options: of `sino_jax.loss.training_loss`, for each data set.
-    """
-    scales = [dataset.scale for dataset in train]
-    for dataset, chosen in zip(train, options, strict=True):
-        grid = dataset.grid
-        crops = [equation.crop_size(size, grid) for size in chosen.get("sub_sizes", ())]
-        ratios = [equation.ratio(crop, grid) for crop in crops]
-        for rate in chosen.get("super_rates", ()):
-            larger = superdomain.superdomain_shape(equation, grid, rate)
-            ratios.append(1 / equation.ratio(grid, larger))
-        scales += [float(equation.rescale(dataset.scale, ratio)) for ratio in ratios]
-    return min(scales), max(scales)
-
-
-def _fitting(
-    equation: Equation, sizes: Sequence[int | Sequence[int]], grid: tuple[int, ...]
-) -> tuple[int | tuple[int, ...], ...]:
-    """Those sizes whose sub-domain is a proper part of the grid."""
-    sizes = [size if isinstance(size, int) else tuple(size) for size in sizes]
-    first = [size if isinstance(size, int) else size[0] for size in sizes]
-    kept = tuple(size for size, points in zip(sizes, first, strict=True) if points < grid[0])
-    if sizes and not kept:
-        raise ValueError(f"no sub-domain of {sizes} points fits into the training grid {grid}")
-    return kept
 
 
 def _evaluation(
@@ -175,8 +154,7 @@ def _evaluation(
 
     def run(params: Params, mesh: Mesh) -> Results:
         # Python shows a warning of one text once, however often a run is evaluated.
-        if beyond := evaluate.outside(trained, [dataset.scale for dataset in test]):
-            warnings.warn(beyond, evaluate.ScaleRangeWarning, stacklevel=2)
+        scale_range.warn_outside([dataset.scale for dataset in test], trained)
         named = zip(evaluate.names(test), test, strict=True)
         return {name: evaluator(mesh)(params, dataset) for name, dataset in named}
 

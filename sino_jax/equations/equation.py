@@ -148,11 +148,12 @@ class Equation:
         coefficient = inputs[..., : self.coefficient_channels]
         return coefficient if self.coefficient_channels else None, field
 
-    def validate(self, instance: Instance) -> None:
+    def validate(self, instance: Instance, *, prefix: str = "instance.") -> None:
         """Raises a ValueError if a batch of problems cannot belong to this equation.
 
         Shapes and dtypes are always checked; values (finite, positive scale) only where they are
-        concrete, that is outside of `jit`, `vmap` and `grad`.
+        concrete, that is outside of `jit`, `vmap` and `grad`. Messages name a field as `prefix` and
+        its name.
         """
         fields = {
             "coefficient": (instance.coefficient, self.coefficient_channels),
@@ -160,27 +161,27 @@ class Equation:
             "solution": (instance.solution, self.solution_channels),
         }
         if self.coefficient_channels and instance.coefficient is None:
-            raise ValueError(f"instance.coefficient is needed by {self.name}, got None")
+            raise ValueError(f"{prefix}coefficient is needed by {self.name}, got None")
         if self.sides and instance.boundary is None and instance.solution is None:
             raise ValueError(
-                f"{self.name} needs instance.boundary or instance.solution, got None for both"
+                f"{self.name} needs {prefix}boundary or {prefix}solution, got None for both"
             )
         batch_shapes = {}
         for name, (field, channels) in fields.items():
             if field is not None:
-                self._check_field(f"instance.{name}", field, channels, batched=True)
+                self._check_field(f"{prefix}{name}", field, channels, batched=True)
                 batch_shapes[name] = field.shape[:-1]
         if len(set(batch_shapes.values())) > 1:
             raise ValueError(f"the fields of an instance must have one grid, got {batch_shapes}")
         batch = next(iter(batch_shapes.values()))[0]
         if instance.scale.shape != (batch,):
             raise ValueError(
-                f"instance.scale must have shape ({batch},), got {instance.scale.shape}"
+                f"{prefix}scale must have shape ({batch},), got {instance.scale.shape}"
             )
-        _check_values("instance.scale", instance.scale, positive=True)
+        _check_values(f"{prefix}scale", instance.scale, positive=True)
         for name, (field, _) in fields.items():
             if field is not None:
-                _check_values(f"instance.{name}", field)
+                _check_values(f"{prefix}{name}", field)
 
     def _check_field(
         self, name: str, field: Array | None, channels: int, *, batched: bool = False

@@ -54,6 +54,10 @@ class WithBase(nn.Module, kw_only=True):
         gate = boundary.per_example(self._gate(coefficient), inputs)
         return base + gate * bubble(inputs) * correction
 
+    def smallest_grid(self) -> int:
+        """Points that every axis must have at least: those of the model inside."""
+        return self.model.smallest_grid()
+
     def _solve(
         self, field: RealBatch, coefficient: Float[Array, "batch x y"], scale: Scale
     ) -> RealBatch:

@@ -14,9 +14,7 @@ COMMON = {
     "dtype": "float32",
     "train_scales": (5, 10, 25),
     "block_points": 2**17,
-    # The elimination does not pivot between blocks: near a resonance of one, digits are lost. Even
-    # then the solution is exact for data that differ by far less than their stored precision.
-    "limits": {"residual": 1e-9, "growth": 100.0},
+    "limits": {"residual": 1e-12, "growth": 100.0},
 }
 PRESETS = {
     "tiny": {

@@ -4,8 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from sino_jax import batches, evaluate, parallel, tasks
+from sino_jax import batches, parallel, scale_range, tasks
 from sino_jax import config as configs
+from sino_jax.scale_range import ScaleWarning
 from tests import training_runs as runs
 
 
@@ -66,7 +67,7 @@ def test_evaluation_outside_of_the_range_warns_once_and_names_it(two_grids, tmp_
     task = tasks.build(config)
     mesh = parallel.data_mesh()
     params = task.init(jax.random.key(0))
-    with pytest.warns(evaluate.ScaleRangeWarning, match="scales 2 to 4, asked for 1, 8:") as record:
+    with pytest.warns(ScaleWarning, match="scale 1, 8 is outside the range 2 to 4") as record:
         task.evaluate(params, mesh)
     assert len(record) == 1
 
@@ -76,11 +77,10 @@ def test_evaluation_outside_of_the_range_warns_once_and_names_it(two_grids, tmp_
     [
         ((4.0,), 4.0, None),
         ((5.0, 25.0, 10.0), [5.0, 7.0, 25.0], None),
-        ((), 3.0, None),
-        ((4.0,), 2.0, "trained on scale 4, asked for 2:"),
-        ((5.0, 25.0), np.array([50.0, 1.0, 50.0]), "trained on scales 5 to 25, asked for 1, 50:"),
+        ((4.0,), 2.0, "scale 2 is outside the range 4 to 4"),
+        ((5.0, 25.0), np.array([50.0, 1.0, 50.0]), "scale 1, 50 is outside the range 5 to 25"),
     ],
 )
 def test_scales_outside_of_the_trained_range(trained, asked, message):
-    sentence = evaluate.outside(trained, asked)
+    sentence = scale_range.outside(asked, trained)
     assert sentence is None if message is None else sentence.startswith(message)

@@ -1,0 +1,292 @@
+"""Test-time domain decomposition (paper, table 'dd'): error by iteration on a large Darcy domain.
+
+    python -m experiments.decomposition --run=runs/darcy/small/fno+scale/seed-0
+    python -m experiments.decomposition --run A B --config=small,samples=16 --write
+
+A model trained at scale 4 solves problems of scale 16 on four times its grid: at once (iteration
+0), and then on overlapping patches. Compared are the paper's layout, other overlaps, a start from
+zeros, several levels, and patches of the size of the training grid. Results and figures go below
+the run's directory, with --write to ``results/decomposition/<preset>/``.
+"""
+
+import argparse
+import math
+import pathlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from ml_collections import ConfigDict
+
+from experiments import decomposition_figures, paper, trained_run
+from experiments.configs import decomposition as configs
+from experiments.trained_run import TrainedRun
+from sino_jax import data, decomposition, partition, provenance, runtime
+from sino_jax.data import Dataset
+from sino_jax.loss import relative_l2
+from sino_jax.loss.scale_consistency import predict
+from sino_jax.operator import POINTS_PER_CALL
+from sino_jax.types import ApplyFn, Instance
+from solvers import generate
+from solvers.configs import darcy as data_configs
+
+PAPER_LAYOUT = "paper layout"
+
+
+class Layout(NamedTuple):
+    """Patches on each axis, points shared by neighbours, points of the blending ramp."""
+
+    patches: int
+    overlap: int
+    ramp: int
+
+
+class Variant(NamedTuple):
+    """One way to refine: a start, "coarse" or "zeros", and the layout of every iteration."""
+
+    start: str
+    layouts: tuple[Layout, ...]
+
+
+def large_data(text: str, ratio: int) -> tuple[ConfigDict, str]:
+    """Config and name of a data set on `ratio` times the training domain, at equal spacing.
+
+    The data's own test set of that scale is taken if there is one.
+    """
+    config = data_configs.get_config(text)
+    scale, points = config.train_scales[-1], dict(config.points)
+    large = ratio * scale
+    if large not in config.test_scales:
+        config = ConfigDict(config.to_dict())
+        config.name += "-large"
+        config.points = ((large, ratio * (points[scale] - 1) + 1),)
+        config.train_scales, config.test_scales = (), (large,)
+    return config, f"test-{large}"
+
+
+def variants(config: ConfigDict, training_grid: int, points: int) -> dict[str, Variant]:
+    """All variants by name."""
+    count = config.iterations
+    usual = Layout(config.patches, config.overlap, config.ramp)
+    result = {
+        PAPER_LAYOUT: Variant("coarse", (usual,) * count),
+        "from zeros": Variant("zeros", (usual,) * count),
+    }
+    *coarse, finest = config.levels
+    first = [n for n in coarse for _ in range(config.level_iterations)]
+    numbers = [*first, *[finest] * max(0, count - len(first))]
+    name = "levels " + ", ".join(map(str, config.levels))
+    result[name] = Variant("coarse", tuple(usual._replace(patches=n) for n in numbers))
+    for overlap in config.overlaps:
+        layout = usual._replace(overlap=overlap, ramp=min(config.ramp, overlap - 1))
+        result[f"overlap {overlap}"] = Variant("coarse", (layout,) * count)
+    shared = training_grid // 2
+    (number,) = partition.counts((points,), (training_grid,), (shared,))
+    layout = Layout(number, shared, min(config.ramp, shared - 1))
+    result["training-size patches"] = Variant("coarse", (layout,) * count)
+    return result
+
+
+def estimates(
+    apply_fn: ApplyFn, params: Any, instance: Instance, variant: Variant, *, equation
+) -> Iterator[tuple[jax.Array, float]]:
+    """The start and the estimate after each iteration, each with the seconds that it took."""
+    begin = time.perf_counter()
+    if variant.start == "coarse":
+        estimate = predict(apply_fn, params, instance, equation)
+    else:
+        estimate = jnp.zeros_like(instance.boundary)
+    yield _timed(estimate, begin)
+    points = math.prod(instance.boundary.shape[1:-1])
+    for layout in variant.layouts:
+        begin = time.perf_counter()
+        estimate = decomposition.refine(
+            apply_fn,
+            params,
+            instance.coefficient,
+            instance.boundary,
+            instance.scale,
+            equation=equation,
+            patches=layout.patches,
+            overlap=layout.overlap,
+            ramp=layout.ramp,
+            iterations=1,
+            start=estimate,
+            patches_per_call=max(1, POINTS_PER_CALL * layout.patches**2 // points),
+        )
+        yield _timed(estimate, begin)
+
+
+def _timed(estimate: jax.Array, begin: float) -> tuple[jax.Array, float]:
+    estimate.block_until_ready()
+    return estimate, time.perf_counter() - begin
+
+
+def problems(dataset: Dataset, ids: Sequence[int]) -> Instance:
+    """Problems with their solutions; boundary data is the solution's trace."""
+    instance = jax.tree.map(jnp.asarray, dataset.examples(ids))
+    return instance._replace(boundary=instance.solution)
+
+
+def measure(run: TrainedRun, config: ConfigDict, dataset: Dataset) -> dict[str, Any]:
+    """Mean relative errors and seconds, by variant and iteration."""
+    trained = run.operator
+    apply_fn = jax.jit(trained.apply_fn)
+    count, points = min(config.samples, len(dataset)), dataset.grid[0]
+    at_once = min(count, config.samples_at_once)
+    # Batches of one size: one compiled program, and times that can be compared.
+    batches = [range(i, i + at_once) for i in range(0, count - at_once + 1, at_once)]
+    measured = {}
+    chosen = variants(config, max(grid[0] for grid in trained.meta["grids"]), points)
+    for name, variant in chosen.items():
+        same = [other for other in measured if chosen[other] == variant]
+        if same:  # the sweep contains the paper's overlap
+            measured[name] = measured[same[0]]
+            continue
+        errors, seconds = [], []
+        for ids in batches:
+            instance = problems(dataset, ids)
+            solved = list(
+                estimates(apply_fn, trained.params, instance, variant, equation=trained.equation)
+            )
+            errors.append([relative_l2(field, instance.solution) for field, _ in solved])
+            seconds.append([taken for _, taken in solved])
+        by_iteration = np.concatenate(np.asarray(errors, float), axis=-1).mean(axis=-1)
+        last = variant.layouts[-1]
+        size = partition.cover((points,), (last.patches,), last.overlap).size[0]
+        measured[name] = {
+            "start": variant.start,
+            "patches": [layout.patches for layout in variant.layouts],
+            "overlap": last.overlap,
+            "ramp": last.ramp,
+            "patch_points": size,
+            "patch_scale": float(
+                trained.equation.rescale(
+                    dataset.scale, trained.equation.ratio((size,) * 2, dataset.grid)
+                )
+            ),
+            "errors": by_iteration.tolist(),
+            # Programs are compiled in the first batch; the fastest batch waited for nobody.
+            "seconds_per_problem": (np.min(seconds, axis=0) / at_once).tolist(),
+            "compilation_included": len(batches) == 1,
+        }
+        shown = ", ".join(f"{100 * error:.2f}" for error in by_iteration)
+        print(f"{run.row}, {name}: {shown} %", flush=True)
+    return {
+        "experiment": "decomposition",
+        "preset": config.preset,
+        "row": run.row,
+        "seed": run.config.seed,
+        "scale": dataset.scale,
+        "grid": list(dataset.grid),
+        "samples": at_once * len(batches),
+        "trained_scale_range": list(trained.scale_range),
+        "variants": measured,
+        "provenance": provenance.describe(),
+    }
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The paper's table with ours beside it, and all variants."""
+    ours = result["variants"][PAPER_LAYOUT]["errors"]
+    reference = dict(
+        zip(paper.DECOMPOSITION.columns, zip(*paper.DECOMPOSITION.rows.values(), strict=True),
+            strict=True)
+    )  # fmt: skip
+    grid = " x ".join(map(str, result["grid"]))
+    lines = [
+        f"## {result['row']}, seed {result['seed']}: scale {result['scale']:g} on {grid} points, "
+        f"{result['samples']} problems",
+        "",
+        "| iteration | error (%) | improvement (%) | paper: error (%) | paper: improvement (%) |",
+        "|---|---|---|---|---|",
+    ]
+    for i, error in enumerate(ours):
+        of_paper = [f"{value:.2f}" for value in reference.get(i, ())] or ["–", "–"]
+        gain = 100 * (1 - error / ours[0])
+        lines.append(f"| {i} | {100 * error:.2f} | {gain:.2f} | {of_paper[0]} | {of_paper[1]} |")
+    last = len(ours) - 1
+    lines += [
+        "",
+        f"| variant | patch (points) | its scale | overlap | error at 1 (%) | error at {last} (%) "
+        "| s per problem and iteration |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, entry in result["variants"].items():
+        seconds = float(np.median(entry["seconds_per_problem"][1:]))
+        note = " (compilation included)" if entry["compilation_included"] else ""
+        lines.append(
+            f"| {name} | {entry['patch_points']} | {entry['patch_scale']:.2f} | {entry['overlap']} "
+            f"| {100 * entry['errors'][1]:.2f} | {100 * entry['errors'][-1]:.2f} "
+            f"| {seconds:.3f}{note} |"
+        )
+    seconds = result["variants"][PAPER_LAYOUT]["seconds_per_problem"][0]
+    lines += ["", f"The global prediction takes {seconds:.3f} s per problem.", ""]
+    return "\n".join(lines)
+
+
+def refine_run(
+    run: TrainedRun, config: ConfigDict, *, data_root: pathlib.Path, out: pathlib.Path
+) -> dict[str, Any]:
+    """Measures one run and writes its JSON file and figures below `out`."""
+    settings, name = large_data(run.config.data, config.size_ratio)
+    directory = generate.generate_all(settings, data_root, only=[name], log=print)[name]
+    dataset = data.load(directory)
+    result = measure(run, config, dataset)
+    trained_run.write_json(out / f"{run.name}.json", result)
+
+    instance = problems(dataset, [0])
+    usual = variants(config, max(grid[0] for grid in run.operator.meta["grids"]), dataset.grid[0])
+    fields = [
+        field
+        for field, _ in estimates(
+            jax.jit(run.operator.apply_fn),
+            run.operator.params,
+            instance,
+            usual[PAPER_LAYOUT],
+            equation=run.operator.equation,
+        )
+    ]
+    layout = partition.cover(dataset.grid, (config.patches,) * 2, config.overlap)
+    drawn = [
+        decomposition_figures.error_fields(
+            instance, fields, layout, out / f"{run.name}-fields.png", title=run.row
+        ),
+        decomposition_figures.error_by_iteration(result, out / f"{run.name}-iterations.png"),
+    ]
+    print("figures: " + ", ".join(map(str, drawn)))
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", type=pathlib.Path, nargs="+", required=True)
+    parser.add_argument("--config", help="preset,field=value; the run's own preset by default")
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
+    parser.add_argument("--write", action="store_true", help="keep the results in the repository")
+    arguments = parser.parse_args(argv)
+    tables = []
+    for workdir in arguments.run:
+        run = trained_run.open_run(workdir, equation="darcy")
+        text = arguments.config or trained_run.preset_of(run, configs.PRESETS)
+        config = configs.get_config(text)
+        kept = arguments.results / "decomposition" / config.preset
+        out = kept if arguments.write else workdir / "decomposition"
+        result = refine_run(run, config, data_root=arguments.data, out=out)
+        tables.append((out, markdown(result)))
+    for out in dict.fromkeys(out for out, _ in tables):
+        text = "\n".join(table for place, table in tables if place == out)
+        (out / "table.md").write_text(text)
+        print(f"\n{text}\n{out / 'table.md'}")
+
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()
+    runtime.use_compilation_cache()
+    main()

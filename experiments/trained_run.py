@@ -1,0 +1,59 @@
+"""What experiments on trained models share: a run's operator, its name, its checkpoints."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ml_collections import ConfigDict
+
+from experiments import runner
+from sino_jax import checkpoint, operator
+from sino_jax.operator import Operator
+
+
+class TrainedRun(NamedTuple):
+    """A run of ``python -m experiments.<name>``.
+
+    Attributes:
+      workdir: its directory.
+      operator: of its newest checkpoint.
+      config: of the experiment, see `experiments.configs`.
+      row: its label, as in the tables.
+    """
+
+    workdir: pathlib.Path
+    operator: Operator
+    config: ConfigDict
+    row: str
+
+    @property
+    def name(self) -> str:
+        """Row and seed as a path below a directory of results."""
+        return f"{self.row.replace(' ', '-').lower()}/seed-{self.config.seed}"
+
+
+def open_run(workdir: pathlib.Path, *, equation: str) -> TrainedRun:
+    """The run in a directory; a ValueError if it is of another equation or of no experiment."""
+    trained = operator.load(workdir, equation=equation)
+    fields = trained.meta["config"]["experiment"]
+    if "model" not in fields or "data" not in fields:
+        raise ValueError(f"{workdir} was not made by python -m experiments.{equation}")
+    config = ConfigDict(fields)
+    return TrainedRun(pathlib.Path(workdir), trained, config, runner.row_label(config))
+
+
+def checkpoints(workdir: pathlib.Path) -> list[int]:
+    """Steps of all checkpoints that a run has kept."""
+    directory = pathlib.Path(workdir) / checkpoint.DIRECTORY
+    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdecimal())
+
+
+def preset_of(run: TrainedRun, presets: Mapping[str, Any]) -> str:
+    """The run's own preset if an experiment on trained models has it, too."""
+    return run.config.preset if run.config.preset in presets else "small"
+
+
+def write_json(path: pathlib.Path, result: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")

@@ -1,0 +1,210 @@
+"""Solves the problems of a file with a trained operator:
+
+    python -m sino_jax.predict WORKDIR input.npz output.npz
+    python -m sino_jax.predict WORKDIR input.npz output.npz --refine=5 --estimate
+
+The input holds the arrays ``coefficient`` and ``boundary`` (those that the equation has), one
+problem ``[*grid, channel]`` or many ``[sample, *grid, channel]``, and ``scale``, one number or one
+for each sample. The output gets ``solution`` and, if asked for, ``change`` (relative, of each
+iteration; NaN for those after the tolerance was reached), ``error_estimate``, ``error_upper`` and
+``error_bound`` (see `sino_jax.error_estimate`). It appears when it is complete.
+"""
+
+import argparse
+import io
+import math
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sino_jax import checkpoint, logging, operator, portable, problems, runtime
+from sino_jax.operator import Operator
+from sino_jax.types import Instance
+
+FIELDS = ("coefficient", "boundary", "scale")
+Arrays = dict[str, np.ndarray]
+
+
+class InputError(ValueError):
+    """Files that cannot be read or written; the message says why."""
+
+
+def read_problems(path: pathlib.Path) -> dict[str, Any]:
+    """The arguments of `Operator.solve` from a file."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except (OSError, ValueError, zipfile.BadZipFile, TypeError) as error:
+        raise InputError(f"{path} cannot be read as an .npz file: {error}") from error
+    if unknown := sorted(set(arrays) - set(FIELDS)):
+        raise InputError(f"{path} may hold {', '.join(FIELDS)}; it also holds {unknown}")
+    if "scale" not in arrays:
+        raise InputError(f"{path} must hold the array scale; it holds {sorted(arrays)}")
+    return {name: arrays.get(name) for name in FIELDS}
+
+
+def predict_all(
+    trained: Operator,
+    given: dict[str, Any],
+    *,
+    iterations: int = 0,
+    estimate: bool = False,
+    points_per_batch: int = operator.POINTS_PER_CALL,
+    report: Callable[[int, int], None] = lambda done, total: None,
+    **refinement,
+) -> Arrays:
+    """Solves problems in batches of bounded memory.
+
+    Args:
+      trained: the operator.
+      given: coefficient, boundary and scale, as in `Operator.solve`.
+      iterations: of `Operator.refine`; 0 takes the prediction itself.
+      estimate: whether to estimate errors.
+      points_per_batch: grid points of the problems that are solved at once, at least one problem.
+      report: told how many of how many problems are done.
+      **refinement: further options of `Operator.refine`.
+
+    Returns:
+      The arrays of the output file.
+    """
+    batch, single = problems.as_batch(
+        trained.equation, *(given[name] for name in FIELDS), smallest_grid=trained.smallest_grid
+    )
+    first = batch.coefficient if batch.coefficient is not None else batch.boundary
+    total, points = len(first), math.prod(first.shape[1:-1])
+    at_once = min(total, max(1, points_per_batch // points))
+    parts = []
+    for start in range(0, total, at_once):
+        # The last batch is filled up, so that one compiled program serves all.
+        ids = np.minimum(np.arange(start, start + at_once), total - 1)
+        part = Instance(*(None if field is None else field[ids] for field in batch))
+        arrays = _predict(trained, part, iterations, estimate, refinement)
+        parts.append({name: array[: total - start] for name, array in arrays.items()})
+        report(min(start + at_once, total), total)
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: array[0] for name, array in joined.items()} if single else joined
+
+
+def _predict(
+    trained: Operator, part: Instance, iterations: int, estimate: bool, refinement: dict[str, Any]
+) -> Arrays:
+    """The output arrays of one batch, samples first."""
+    problem = (part.coefficient, part.boundary, part.scale)
+    arrays = {}
+    if iterations:
+        refined = trained.refine(*problem, iterations=iterations, **refinement)
+        solution = refined.solution
+        # A batch that reached the tolerance made fewer iterations than another.
+        arrays["change"] = np.full((len(part.scale), iterations), np.nan, np.float32)
+        arrays["change"][:, : len(refined.change)] = np.asarray(refined.change).T
+    else:
+        solution = trained.solve(*problem)
+    arrays["solution"] = np.asarray(solution)
+    if estimate:
+        errors = trained.estimate_error(*problem, solution=solution)
+        arrays["error_estimate"] = np.asarray(errors.relative)
+        arrays["error_upper"] = np.asarray(errors.upper)
+        arrays["error_bound"] = np.asarray(errors.bound)
+    return arrays
+
+
+def write_atomically(path: pathlib.Path, arrays: Arrays) -> None:
+    """An .npz file that appears under its name when it is complete."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-unfinished-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)
+        # The permissions that a file gets from the user's settings; those of mkstemp are narrower.
+        mask = os.umask(0)
+        os.umask(mask)
+        pathlib.Path(temporary).chmod(0o666 & ~mask)
+        pathlib.Path(temporary).replace(path)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+class Progress:
+    """``[######......] 40/128  0:03 left`` on a terminal, nothing elsewhere."""
+
+    def __init__(self, stream: io.TextIOBase):
+        self._stream, self._start = stream, time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._stream.isatty():
+            left = (time.monotonic() - self._start) * (total - done) / done
+            bar = "#" * (24 * done // total)
+            end = "\n" if done == total else ""
+            line = f"[{bar:.<24}] {done}/{total}  {logging.duration(left)} left"
+            self._stream.write(f"\r{line:60}{end}")
+            self._stream.flush()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command line; errors are one line on stderr and exit code 1."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sino_jax.predict",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("workdir", help="directory of a run, or one made by Operator.save")
+    parser.add_argument("input", type=pathlib.Path)
+    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--equation", help="refuse an operator of another equation")
+    parser.add_argument("--step", type=int, help="of the checkpoint; the newest by default")
+    parser.add_argument(
+        "--refine", type=int, default=0, metavar="ITERATIONS", help="of domain decomposition"
+    )
+    parser.add_argument("--patch", type=int, help="points of a patch; the training grid's")
+    parser.add_argument("--overlap", type=int, help="points that patches share; half a patch")
+    parser.add_argument("--tolerance", type=float, help="relative change at which to stop")
+    parser.add_argument("--estimate", action="store_true", help="estimate errors, too")
+    parser.add_argument("--points_per_batch", type=int, default=operator.POINTS_PER_CALL)
+    arguments = parser.parse_args(argv)
+    if arguments.refine < 0:
+        parser.error(f"--refine must not be negative, got {arguments.refine}")
+    for name in ("patch", "overlap", "tolerance"):
+        if getattr(arguments, name) is not None and not arguments.refine:
+            parser.error(f"--{name} is an option of --refine, which is not given")
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda text, *rest: sys.stderr.write(f"warning: {text}\n")
+            arrays = _run(arguments)
+    except (ValueError, OSError, checkpoint.CheckpointError, portable.PortableError) as error:
+        sys.exit(f"error: {error}")
+    shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
+    sys.stdout.write(f"{arguments.output}: {shapes}\n")
+
+
+def _run(arguments: argparse.Namespace) -> Arrays:
+    """From the arguments to the output file; returns its arrays."""
+    if not arguments.output.parent.is_dir():
+        raise InputError(f"{arguments.output}: there is no directory {arguments.output.parent}")
+    trained = operator.load(arguments.workdir, step=arguments.step, equation=arguments.equation)
+    arrays = predict_all(
+        trained,
+        read_problems(arguments.input),
+        iterations=arguments.refine,
+        estimate=arguments.estimate,
+        points_per_batch=arguments.points_per_batch,
+        report=Progress(sys.stderr),
+        patch=arguments.patch,
+        overlap=arguments.overlap,
+        tolerance=arguments.tolerance,
+    )
+    write_atomically(arguments.output, arrays)
+    return arrays
+
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()
+    runtime.use_compilation_cache()
+    main()

@@ -1,0 +1,141 @@
+"""The command line for files of problems: bounded batches, atomic output, one-line errors."""
+
+import io
+
+import jax
+import numpy as np
+import pytest
+
+from sino_jax import config as configs
+from sino_jax import equations, network, operator, predict
+from sino_jax.operator import Operator
+from tests import training_runs as runs
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A portable operator with random weights."""
+    equation = equations.get("darcy")
+    config = configs.complete(runs.fno_config(["unused"]))
+    model, apply_fn = network.build(config, equation, None)
+    params = network.init(model, equation, (9, 9), jax.random.key(0))
+    meta = {
+        "config": configs.to_dict(config),
+        "statistics": None,
+        "scales": [4.0],
+        "grids": [[9, 9]],
+        "scale_range": [2.0, 8.0],
+    }
+    return Operator(equation, apply_fn, params, meta).save(
+        tmp_path_factory.mktemp("predict") / "operator"
+    )
+
+
+@pytest.fixture
+def problems(tmp_path):
+    """A file of five problems on 17 x 13 points, and its arrays."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "coefficient": rng.uniform(1, 2, (5, 17, 13, 1)).astype(np.float32),
+        "boundary": rng.normal(size=(5, 17, 13, 1)).astype(np.float32),
+        "scale": np.linspace(3, 5, 5),
+    }
+    np.savez(tmp_path / "input.npz", **arrays)
+    return arrays
+
+
+def run(place, tmp_path, *options):
+    predict.main([str(place), str(tmp_path / "input.npz"), str(tmp_path / "output.npz"), *options])
+    with np.load(tmp_path / "output.npz") as stored:
+        return dict(stored)
+
+
+def test_batches_do_not_change_the_solutions(place, problems, tmp_path, capsys):
+    whole = run(place, tmp_path)
+    expected = operator.load(place).solve(*problems.values())
+    np.testing.assert_allclose(whole["solution"], expected, rtol=1e-4, atol=1e-5)
+    parts = run(place, tmp_path, f"--points_per_batch={2 * 17 * 13}")
+    np.testing.assert_allclose(parts["solution"], whole["solution"], rtol=1e-4, atol=1e-5)
+    assert "solution [5, 17, 13, 1]" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["input.npz", "output.npz"]
+
+
+def test_refinement_and_estimates_are_those_of_the_operator(place, problems, tmp_path):
+    options = ("--refine=2", "--estimate", f"--points_per_batch={3 * 17 * 13}", "--overlap=5")
+    found = run(place, tmp_path, *options)
+    trained = operator.load(place)
+    refined = trained.refine(*problems.values(), iterations=2, overlap=5)
+    np.testing.assert_allclose(found["solution"], refined.solution, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found["change"], refined.change.T, rtol=1e-3)
+    errors = trained.estimate_error(*problems.values(), solution=refined.solution)
+    np.testing.assert_allclose(found["error_estimate"], errors.relative, rtol=1e-3)
+    np.testing.assert_allclose(found["error_upper"], errors.upper, rtol=1e-3)
+    assert found["error_bound"].shape == (5,)
+
+
+def test_iterations_after_the_tolerance_are_marked(place, problems, tmp_path):
+    found = run(place, tmp_path, "--refine=3", "--tolerance=1e9")
+    assert np.isfinite(found["change"][:, 0]).all()
+    assert np.isnan(found["change"][:, 1:]).all()
+
+
+def test_one_problem_has_no_sample_axis(place, problems):
+    one = {name: array[2] for name, array in problems.items()}
+    found = predict.predict_all(operator.load(place), one)
+    assert found["solution"].shape == (17, 13, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(scale=None), "must hold the array scale; it holds ['boundary', 'coefficient']"),
+        (dict(coefficient=None), "coefficient is needed by darcy"),
+        (dict(velocity=np.ones(3)), "it also holds ['velocity']"),
+        (dict(boundary=np.full((5, 17, 13, 1), np.inf)), "boundary must be finite"),
+        (dict(coefficient=np.array([{}])), "cannot be read as an .npz file"),
+    ],
+)
+def test_bad_files_end_with_one_line_and_no_output(place, problems, tmp_path, change, message):
+    arrays = {**problems, **change}
+    np.savez(tmp_path / "input.npz", **{k: v for k, v in arrays.items() if v is not None})
+    with pytest.raises(SystemExit) as ended:
+        run(place, tmp_path)
+    assert message in ended.value.code
+    assert ended.value.code.startswith("error: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["input.npz"]
+
+
+def test_bad_arguments(place, problems, tmp_path, capsys):
+    for options, message in [
+        (("--equation=burgers",), "equation must be 'darcy'"),
+        (("--refine=1", "--patch=99"), "patch must be smaller than the grid"),
+    ]:
+        with pytest.raises(SystemExit) as ended:
+            run(place, tmp_path, *options)
+        assert message in ended.value.code
+    for arguments, message in [
+        ((place, tmp_path / "missing.npz", tmp_path / "output.npz"), "cannot be read"),
+        ((place, tmp_path / "input.npz", tmp_path / "nowhere/output.npz"), "no directory"),
+        ((tmp_path / "nothing", "input.npz", "output.npz"), "there is no such directory"),
+    ]:
+        with pytest.raises(SystemExit) as ended:
+            predict.main([str(argument) for argument in arguments])
+        assert message in ended.value.code
+    with pytest.raises(SystemExit):
+        run(place, tmp_path, "--patch=9")
+    assert "--patch is an option of --refine" in capsys.readouterr().err
+
+
+def test_progress_is_drawn_on_terminals_only():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    quiet, terminal = io.StringIO(), Terminal()
+    for stream in (quiet, terminal):
+        report = predict.Progress(stream)
+        report(12, 48)
+        report(48, 48)
+    assert quiet.getvalue() == ""
+    assert "[######..................] 12/48" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\n")
