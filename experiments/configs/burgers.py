@@ -36,7 +36,7 @@ PRESETS = {
         "pyramid_channels": 4,
         "n_levels": 2,
         "size": 16,
-        "sub_sizes": (10, 15),
+        "sub_sizes": (10,),
         "super_rates": (1.5,),
     },
     "small": {

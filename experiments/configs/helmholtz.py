@@ -34,7 +34,7 @@ PRESETS = {
         "pyramid_channels": 4,
         "n_levels": 2,
         "size": 16,
-        "sub_sizes": (9, 17),
+        "sub_sizes": (9,),
         "super_rates": (2.0,),
     },
     "small": {

@@ -94,7 +94,7 @@ def test_the_trained_range_is_that_of_sub_and_super_domains(finished):
     name, result, _ = finished
     expected = {
         "helmholtz": (5 * 8 / 32, 5 * 2),
-        # 10 and 15 of 20 times, 1.5 times the 19 intervals; points are tied to times.
+        # 10 of 20 times, 1.5 times the 19 intervals; points are tied to times.
         "burgers": (200 * 9 / 19, 200 * 28.5 / 19),
         "navier_stokes": (400 * (32 / 48) ** 2, 400),
         "navier_stokes_spacetime": (400 * 39 / 47, 400),
