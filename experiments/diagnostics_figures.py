@@ -50,6 +50,8 @@ def terms_over_training(results: Sequence[Mapping[str, Any]], path: pathlib.Path
 
 def calibration(results: Sequence[Mapping[str, Any]], path: pathlib.Path) -> pathlib.Path:
     """True error against the indicator, one panel for each run, one colour for each scale."""
+    from matplotlib import ticker
+
     figure, axes = subplots(1, len(results), size=(4.4 * len(results), 4.0))
     for panel, result in zip(axes[0], results, strict=True):
         estimates = result["estimates"]
@@ -72,6 +74,10 @@ def calibration(results: Sequence[Mapping[str, Any]], path: pathlib.Path) -> pat
             xlabel="indicator from the residual (%)",
             ylabel="true relative L2 error (%)",
         )
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(ticker.NullFormatter())
         panel.set_title(f"{result['row']}, seed {result['seed']}", fontsize=9)
         panel.legend(fontsize=7)
     return save(figure, path)
