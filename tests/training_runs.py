@@ -188,9 +188,12 @@ def free_address():
         return f"localhost:{listener.getsockname()[1]}"
 
 
-def finish(process, *, code=0, timeout=300):
+def finish(process, *, code=0, timeout=900):
     """Waits for a process of `start`; returns its output. Fails on another exit code."""
-    output, _ = process.communicate(timeout=timeout)
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    finally:
+        process.kill()  # does nothing to one that has ended
     assert process.returncode == code, f"exit code {process.returncode}:\n{output}"
     return output
 
