@@ -20,8 +20,8 @@ from solvers import dissection, elimination, multigrid, q1
 from solvers.dissection import ABSENT
 from solvers.q1 import Operator
 
-# Of the iteration that restores digits of indefinite problems.
-MOST_RESTARTS = 4
+# Corrections of a solution of an indefinite problem, at most.
+MOST_CORRECTIONS = 8
 
 
 class Instance(NamedTuple):
@@ -91,20 +91,8 @@ def solve(
         u = start + correction(b - start)
         if operator.shift is None:
             return u
-        # Blocks of an indefinite matrix may be nearly singular, and are eliminated without
-        # exchanging unknowns. Then digits are lost, mostly in a few directions: GMRES gives them
-        # back in as few steps, and takes none where the defect is round-off.
-        magnitude = _norm_bound(operator) * _norm(u) + _norm(b)
-        return jax.scipy.sparse.linalg.gmres(
-            matvec,
-            b,
-            u,
-            M=correction,
-            tol=0.0,
-            atol=16 * jnp.finfo(dtype).eps * magnitude,
-            restart=12,
-            maxiter=MOST_RESTARTS,
-        )[0]
+        size = _norm_bound(operator)
+        return _refined(matvec, b, u, correction, lambda u: size * _norm(u) + _norm(b))
 
     u = jax.lax.custom_linear_solve(
         matvec, unknown * load.astype(dtype), solve_unknown, symmetric=True
@@ -132,6 +120,26 @@ def _inverse(operator: Operator, factors: elimination.Factors | None, dtype: np.
     factors = factor(operator) if factors is None else factors
     grid = dissection.dissect(shape, operator.robin is None)
     return lambda load: elimination.solve(grid, factors, load)
+
+
+def _refined(matvec, b: Array, u: Array, correction, magnitude) -> Array:
+    """Corrects u until its defect is round-off of `magnitude`, a few times if at all.
+
+    Blocks of an indefinite matrix may be nearly singular, and are eliminated without exchanging
+    unknowns with others. Then digits are lost, which corrections give back.
+    """
+    tolerance = 16 * jnp.finfo(u.dtype).eps
+
+    def inexact(state):
+        u, defect, count = state
+        return (count < MOST_CORRECTIONS) & (_norm(defect) > tolerance * magnitude(u))
+
+    def correct(state):
+        u, defect, count = state
+        u = u + correction(defect)
+        return u, b - matvec(u), count + 1
+
+    return jax.lax.while_loop(inexact, correct, (u, b - matvec(u), 0))[0]
 
 
 @jax.jit
