@@ -12,6 +12,7 @@ Nothing is kept between steps, so that a run resumes at any step without iterato
 names the examples of a step, for instance to report those that made a loss infinite.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -123,7 +124,11 @@ def _batches(examples: int, batch_size: int, keep_remainder: bool) -> int:
     return -(-examples // batch_size) if keep_remainder else examples // batch_size
 
 
+@functools.lru_cache(maxsize=16)  # all steps of an epoch ask for the same ones
 def _permutation(n: int, *seed: int) -> np.ndarray:
     # Sorting raw Philox output: unlike Generator.permutation, NumPy guarantees the bit stream, so
     # that a run resumed with another NumPy release sees the same batches.
-    return np.argsort(np.random.Philox(np.random.SeedSequence(seed)).random_raw(n), kind="stable")
+    raw = np.random.Philox(np.random.SeedSequence(seed)).random_raw(n)
+    order = np.argsort(raw, kind="stable")
+    order.flags.writeable = False
+    return order
