@@ -174,6 +174,7 @@ def test_patches_of_training_size_cover_the_paper_s_domain():
     assert [x.patches for x in chosen["levels 2, 4"].layouts] == [2, 2, 4, 4, 4]
 
 
+@pytest.mark.slow
 def test_diagnostics_measure_every_checkpoint_and_calibrate(directories, workdir, capsys):
     diagnostics.main(arguments(directories, workdir, "--keep_calibration", "--config=tiny,draws=1"))
     out = workdir / "diagnostics"
