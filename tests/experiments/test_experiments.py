@@ -19,7 +19,7 @@ from sino_jax.models import build
 from tests.training_runs import finish
 
 ROOT = pathlib.Path(__file__).parents[2]
-# Of each experiment a row that has all of its parts; the epochs of one leave time to interrupt it.
+# A row of each experiment, one of them with all parts; its epochs leave time to interrupt it.
 ROWS = {
     "helmholtz": "tiny,consistency=sub",
     "burgers": "tiny,consistency=sub+super,epochs=10",
