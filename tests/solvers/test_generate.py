@@ -219,7 +219,7 @@ def test_the_command_line(tmp_path):
     "config",
     [
         "darcy.py:tiny,block_points=1089,train_samples=400",
-        "burgers.py:tiny,block_points=5120,train_samples=400",
+        "burgers.py:tiny,block_points=5120,train_samples=200",
     ],
 )
 def test_two_real_workers_killed_at_ten_random_moments(tmp_path, config):
