@@ -213,28 +213,16 @@ def _inverse(matrix: Blocks) -> Blocks:
     """Inverses of symmetric matrices.
 
     A library factorisation of each of the many small matrices would be all overhead: these are
-    reduced in batches, the middle ones by panels of columns, without pivoting. Large real matrices
-    belong to blocks that hold whole wave lengths and may be nearly singular in part: these need
-    pivots. Large complex ones belong to an absorbing boundary, are not, and are halved.
+    reduced in batches, the middle ones by panels of columns, without pivoting. Large matrices
+    belong to blocks that hold whole wave lengths, and may be nearly singular in part: these need
+    pivots.
     """
     size = matrix.shape[-1]
     if size <= 16:
         return jnp.moveaxis(_inverse_of_small(jnp.moveaxis(matrix, 0, -1)), -1, 0)
     if size <= 64:
         return _inverse_by_panels(matrix, 8)
-    if not jnp.iscomplexobj(matrix):
-        return jnp.linalg.inv(matrix)
-    half = size // 2
-    low, coupling, high = matrix[:, :half, :half], matrix[:, :half, half:], matrix[:, half:, half:]
-    level, schur = _eliminate(low, coupling, high)
-    corner = _inverse(schur)
-    side = -(level.extension @ corner)
-    top = level.inverse - side @ jnp.matrix_transpose(level.extension)
-    rows = [
-        jnp.concatenate([top, side], axis=2),
-        jnp.concatenate([jnp.matrix_transpose(side), corner], axis=2),
-    ]
-    return jnp.concatenate(rows, axis=1)
+    return jnp.linalg.inv(matrix)
 
 
 def _inverse_by_panels(matrix: Blocks, width: int) -> Blocks:
