@@ -9,7 +9,6 @@ zeros, several levels, and patches of the size of the training grid. Results and
 the run's directory, with --write to ``results/decomposition/<preset>/``.
 """
 
-import argparse
 import math
 import pathlib
 import time
@@ -262,14 +261,7 @@ def refine_run(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--run", type=pathlib.Path, nargs="+", required=True)
-    parser.add_argument("--config", help="preset,field=value; the run's own preset by default")
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
-    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
-    parser.add_argument("--write", action="store_true", help="keep the results in the repository")
+    parser = trained_run.argument_parser(__doc__)
     arguments = parser.parse_args(argv)
     tables = []
     for workdir in arguments.run:

@@ -15,7 +15,6 @@ and the residual-based error estimate is compared with true errors, and calibrat
 --keep_calibration the run's directory gets the calibration that `Operator.estimate_error` uses.
 """
 
-import argparse
 import functools
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -303,14 +302,7 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--run", type=pathlib.Path, nargs="+", required=True)
-    parser.add_argument("--config", help="preset,field=value; the run's own preset by default")
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
-    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
-    parser.add_argument("--write", action="store_true", help="keep the results in the repository")
+    parser = trained_run.argument_parser(__doc__)
     parser.add_argument(
         "--keep_calibration", action="store_true", help="write it to the runs' directories"
     )

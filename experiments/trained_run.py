@@ -1,5 +1,6 @@
-"""What experiments on trained models share: a run's operator, its name, its checkpoints."""
+"""What experiments on trained models share: command line, a run's operator, name, checkpoints."""
 
+import argparse
 import json
 import pathlib
 from collections.abc import Mapping
@@ -30,7 +31,20 @@ class TrainedRun(NamedTuple):
     @property
     def name(self) -> str:
         """Row and seed as a path below a directory of results."""
-        return f"{self.row.replace(' ', '-').lower()}/seed-{self.config.seed}"
+        return f"{runner.file_name(self.row)}/seed-{self.config.seed}"
+
+
+def argument_parser(description: str) -> argparse.ArgumentParser:
+    """The command line that experiments on trained models have in common."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", type=pathlib.Path, nargs="+", required=True)
+    parser.add_argument("--config", help="preset,field=value; the run's own preset by default")
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
+    parser.add_argument("--write", action="store_true", help="keep the results in the repository")
+    return parser
 
 
 def open_run(workdir: pathlib.Path, *, equation: str) -> TrainedRun:
