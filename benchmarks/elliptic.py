@@ -3,15 +3,14 @@
 All times are seconds per instance. Ours is a batch of 8 (one at 1024²) after compilation, solved
 one after the other by `jax.lax.map`, which keeps an instance in the cache; compilation is reported
 apart. A peer's time is factorisation or set-up plus one solve, without the assembly of the matrix.
+Both sides run under the tuned allocator of `sino_jax.runtime`, which ``python -m benchmarks`` sets.
 PyPardiso takes real matrices only: complex systems are given to it in their real form of twice the
 size.
 """
 
 import json
-import os
 import pathlib
 import resource
-import sys
 import time
 
 import jax
@@ -26,21 +25,9 @@ RESULTS = pathlib.Path("results/benchmarks/elliptic.json")
 BATCH = 8
 DARCY = {128: 4.0, 256: 8.0, 512: 16.0, 1024: 16.0}  # nodes a side: scale
 HELMHOLTZ = {128: 10.0, 256: 25.0, 512: 50.0}  # cells a side: k
-# Memory that is returned to the system after every step is page-faulted back: both sides get glibc
-# told to keep it, before the process starts.
-ALLOCATOR = {
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TOP_PAD_": "268435456",
-    "MALLOC_TRIM_THRESHOLD_": "100000000000",
-}
 
 
 def main() -> None:
-    if os.environ.get("MALLOC_MMAP_MAX_") != "0":
-        os.environ.update(ALLOCATOR)
-        os.execv(sys.executable, [sys.executable, "-m", "benchmarks", "elliptic"])
     jax.config.update("jax_enable_x64", True)
     rows = []
     for n, scale in DARCY.items():
