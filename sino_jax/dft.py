@@ -24,9 +24,8 @@ def matrix_flops(grid: Sequence[int], modes: Sequence[int]) -> float:
     """Floating-point operations, per channel and example, of `transform` by matrix products."""
     flops, rows = 0.0, 1
     for axis, points in enumerate(grid):
-        columns = points if axis == 0 else 2 * points
         outputs = 2 * band_shape(modes)[axis]
-        flops += 2 * rows * columns * outputs * math.prod(grid[axis + 1 :])
+        flops += 2 * rows * points * outputs * math.prod(grid[axis + 1 :])
         rows *= outputs // 2
     return flops
 
@@ -50,50 +49,51 @@ def _angles(points: int, frequencies: np.ndarray, period: int) -> np.ndarray:
     return 2 * np.pi * (np.outer(frequencies, np.arange(points)) % period) / period
 
 
-def forward_matrix(points: int, band: int, period: int, *, real: bool) -> np.ndarray:
-    """``[(modes, re/im), points]`` for real input, ``[(modes, re/im), (re/im, points)]`` else."""
-    angles = _angles(points, np.arange(band) if real else np.arange(1 - band, band), period)
-    cosine, sine = np.cos(angles), np.sin(angles)
-    if real:
-        blocks = np.stack([cosine, -sine], axis=1)
-    else:
-        blocks = np.stack([np.hstack([cosine, sine]), np.hstack([-sine, cosine])], axis=1)
-    return blocks.reshape(-1, blocks.shape[-1]) / period
+def forward_matrix(points: int, band: int, period: int) -> np.ndarray:
+    """Coefficients ξ = 0, …, band - 1 of a real axis, ``[(modes, re/im), points]``."""
+    angles = _angles(points, np.arange(band), period)
+    return np.stack([np.cos(angles), -np.sin(angles)], axis=1).reshape(-1, points) / period
 
 
-def inverse_matrix(points: int, band: int, period: int, *, real: bool) -> np.ndarray:
-    """``[points, (modes, re/im)]`` for real output, ``[(re/im, points), (modes, re/im)]`` else."""
-    angles = _angles(points, np.arange(band) if real else np.arange(1 - band, band), period).T
-    cosine, sine = np.cos(angles), np.sin(angles)
-    if real:
-        weights = energy_weights((band,))
-        return np.stack([weights * cosine, -weights * sine], axis=-1).reshape(points, -1)
-    rows = [np.stack([cosine, -sine], axis=-1), np.stack([sine, cosine], axis=-1)]
-    return np.concatenate(rows).reshape(2 * points, -1)
+def inverse_matrix(points: int, band: int, period: int) -> np.ndarray:
+    """The real axis from its coefficients, ``[points, (modes, re/im)]``."""
+    angles, weights = _angles(points, np.arange(band), period).T, energy_weights((band,))
+    parts = [weights * np.cos(angles), -weights * np.sin(angles)]
+    return np.stack(parts, axis=-1).reshape(points, -1)
+
+
+def inverse_waves(points: int, band: int, period: int) -> np.ndarray:
+    """cos(ξx) for ξ = 0, …, band - 1, then sin(ξx) for ξ = 1, …, band - 1: ``[points, waves]``."""
+    angles = _angles(points, np.arange(band), period).T
+    return np.hstack([np.cos(angles), np.sin(angles[:, 1:])])
+
+
+def forward_waves(points: int, band: int, period: int) -> np.ndarray:
+    """The same waves, to integrate a complex axis against: ``[waves, points]``."""
+    return inverse_waves(points, band, period).T / period
 
 
 def fft_transform(field: Array, modes: Sequence[int], period: Sequence[int]) -> Array:
-    dimensions = len(modes)
-    axes = (*range(2, dimensions + 1), 1)  # the last of these is the one that is halved
+    axes = (*range(1, len(modes)), 0)  # the last of these is the one that is halved
     lengths = (*period[1:], period[0])
     full = jnp.fft.rfftn(field, s=lengths, axes=axes, norm="forward")
     full = jnp.fft.fftshift(full, axes=axes[:-1])
     middle = (slice(n // 2 - m + 1, n // 2 + m) for n, m in zip(period[1:], modes[1:], strict=True))
-    kept = jnp.moveaxis(full[(slice(None), slice(modes[0]), *middle)], 0, -2)
-    return jnp.stack([kept.real, kept.imag], axis=dimensions)
+    kept = full[(slice(modes[0]), *middle)]
+    return jnp.stack([kept.real, kept.imag], axis=len(modes))
 
 
 def fft_inverse(
     spectrum: Array, grid: Sequence[int], modes: Sequence[int], period: Sequence[int]
 ) -> Array:
     dimensions = len(grid)
-    axes = (*range(2, dimensions + 1), 1)
-    parts = jnp.moveaxis(spectrum, (dimensions, -2), (0, 1))
+    axes = (*range(1, dimensions), 0)
+    parts = jnp.moveaxis(spectrum, dimensions, 0)
     coefficients = jax.lax.complex(parts[0], parts[1])
     widths = [(0, period[0] // 2 + 1 - modes[0])]
     widths += [(n // 2 - m + 1, n - n // 2 - m) for n, m in zip(period[1:], modes[1:], strict=True)]
-    full = jnp.pad(coefficients, [(0, 0), *widths, (0, 0)])
+    full = jnp.pad(coefficients, [*widths, (0, 0), (0, 0)])
     full = jnp.fft.ifftshift(full, axes=axes[:-1])
     lengths = (*period[1:], period[0])
     field = jnp.fft.irfftn(full, s=lengths, axes=axes, norm="forward")
-    return field[(slice(None), *(slice(n) for n in grid))]
+    return field[tuple(slice(n) for n in grid)]

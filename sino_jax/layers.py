@@ -1,4 +1,4 @@
-"""Flax layers over `spectral` and `embedding`; fields ``[batch, *grid, channel]``."""
+"""Flax layers over `spectral` and `embedding`; fields ``[*grid, batch, channel]``."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,8 +1,8 @@
 """Truncated real Fourier transforms, and linear maps between Fourier coefficients.
 
-Fields are ``[batch, *grid, channel]``; spectra are *mode-first*, ``[*modes, 2, batch, channel]``,
-the axis of length 2 holding real and imaginary parts. In these orders every step is a product of
-flattened matrices; only what the first axis's transform leaves of the field is ever transposed.
+Fields are *grid-first*, ``[*grid, batch, channel]``, and spectra *mode-first*, ``[*modes, 2, batch,
+channel]``, the axis of length 2 holding real and imaginary parts. In these orders every step is a
+product of flattened matrices, and nothing as large as a field is ever transposed.
 
     f_hat(ξ) = 1/P Σ_x f(x) e^{-2πi ξ·x/P},     f(x) = Σ_ξ f_hat(ξ) e^{2πi ξ·x/P}
 
@@ -20,9 +20,9 @@ from jaxtyping import Array, Float
 
 from sino_jax import bands, dft
 from sino_jax.activation import gelu
-from sino_jax.types import RealBatch
+from sino_jax.products import mode_product
 
-Field = RealBatch
+Field = Float[Array, "*grid batch channel"]
 Spectrum = Float[Array, "*modes 2 batch channel"]
 Method = Literal["auto", "matrix", "fft"]
 METHODS = ("auto", "matrix", "fft")
@@ -52,7 +52,7 @@ def transform(
     """Fourier coefficients of a real field, truncated to the band `modes`.
 
     Args:
-      field: real, ``[batch, *grid, channel]``.
+      field: real, ``[*grid, batch, channel]``.
       modes: band on each grid axis (see `bands`); their number is the dimension.
       period: points of the period on each axis, at least the grid's.
       method: "matrix" products with the DFT matrix, the "fft", or whichever is cheaper.
@@ -60,21 +60,19 @@ def transform(
     Raises:
       ValueError: a band that the period cannot hold, a period shorter than the grid, bad method.
     """
-    batch, *grid, channel = field.shape
+    *grid, batch, channel = field.shape
     period = _checked_period(grid, modes, period)
     if _chosen(method, grid, modes, period) == "fft":
         return dft.fft_transform(field, modes, period)
-    matrices = [
-        dft.forward_matrix(points, kept, length, real=axis == 0).astype(field.dtype)
-        for axis, (points, kept, length) in enumerate(zip(grid, modes, period, strict=True))
-    ]
-    first = _left_multiply(matrices[0], field.reshape(batch, grid[0], -1))
-    array = jnp.moveaxis(first.reshape(batch, -1, channel), 0, 1)
-    # One axis at a time: [finished modes, (re/im, points), rest] -> [.., (modes, re/im), rest].
+    first = dft.forward_matrix(grid[0], modes[0], period[0]).astype(field.dtype)
+    array = first @ field.reshape(grid[0], -1)
+    # One axis at a time: [finished modes, re/im, points, rest] -> [.., modes, re/im, rest].
     finished = modes[0]
-    for matrix in matrices[1:]:
-        array = _left_multiply(matrix, array.reshape(finished, matrix.shape[1], -1))
-        finished *= matrix.shape[0] // 2
+    for points, kept, length in zip(grid[1:], modes[1:], period[1:], strict=True):
+        waves = dft.forward_waves(points, kept, length).astype(field.dtype)
+        parts = _left_multiply(waves, array.reshape(2 * finished, points, -1))
+        array = _join_signs(parts.reshape(finished, 2, len(waves), -1))
+        finished *= len(waves)
     return array.reshape(*bands.band_shape(modes), 2, batch, channel)
 
 
@@ -95,19 +93,14 @@ def inverse(
     period = _checked_period(grid, modes, period)
     if _chosen(method, grid, modes, period) == "fft":
         return dft.fft_inverse(spectrum, grid, modes, period)
-    matrices = [
-        dft.inverse_matrix(points, kept, length, real=axis == 0).astype(spectrum.dtype)
-        for axis, (points, kept, length) in enumerate(zip(grid, modes, period, strict=True))
-    ]
-    array = spectrum
+    array, rest = spectrum, batch * channel
     for axis in reversed(range(1, len(grid))):
-        remaining = math.prod(shape[:axis])
-        array = _left_multiply(
-            matrices[axis], array.reshape(remaining, matrices[axis].shape[1], -1)
-        )
-    array = jnp.moveaxis(array.reshape(-1, batch, channel), 1, 0)
-    array = _left_multiply(matrices[0], array.reshape(batch, 2 * modes[0], -1))
-    return array.reshape(batch, *grid, channel)
+        waves = dft.inverse_waves(grid[axis], modes[axis], period[axis]).astype(spectrum.dtype)
+        parts = _split_signs(array.reshape(math.prod(shape[:axis]), shape[axis], 2, -1))
+        array = _left_multiply(waves, parts.reshape(-1, shape[axis], rest))
+        rest *= grid[axis]
+    last = dft.inverse_matrix(grid[0], modes[0], period[0]).astype(spectrum.dtype)
+    return (last @ array.reshape(2 * modes[0], -1)).reshape(*grid, batch, channel)
 
 
 def mix(spectrum: Spectrum, weights: ModeWeights) -> Float[Array, "*modes 2 batch out"]:
@@ -122,13 +115,10 @@ def mix(spectrum: Spectrum, weights: ModeWeights) -> Float[Array, "*modes 2 batc
         raise ValueError(f"spectrum has more modes than there are weights: {modes}, not {held}")
     rows = spectrum.reshape(-1, 2 * batch, channel)
     out = weights.real.shape[-1]
-
-    def product(part: Array) -> Array:
-        matrices = bands.truncate(part, modes).reshape(-1, channel, out)
-        return (rows @ matrices).reshape(*shape, 2, batch, out)
-
+    matrices = (bands.truncate(part, modes).reshape(-1, channel, out) for part in weights)
     # Two products that do not depend on each other: small matrices keep only one core busy each.
-    return _complex_sum(product(weights.real), product(weights.imag))
+    products = (mode_product(rows, part).reshape(*shape, 2, batch, out) for part in matrices)
+    return _complex_sum(*products)
 
 
 def mix_shared(
@@ -153,12 +143,12 @@ def complex_gelu(spectrum: Spectrum) -> Spectrum:
 
 def resample(
     field: Field, grid: Sequence[int], *, method: Method = "auto"
-) -> Float[Array, "batch *resampled channel"]:
+) -> Float[Array, "*resampled batch channel"]:
     """A periodic field at the points of another grid, by its Fourier series.
 
     Exact for fields whose frequencies both grids hold; higher ones are dropped, not aliased.
     """
-    modes = tuple(map(min, *(map(bands.largest_band, g) for g in (field.shape[1:-1], grid))))
+    modes = tuple(map(min, *(map(bands.largest_band, g) for g in (field.shape[:-2], grid))))
     return inverse(transform(field, modes, method=method), grid, method=method)
 
 
@@ -222,6 +212,29 @@ def _complex_sum(by_real: Array, by_imag: Array) -> Array:
     real = by_real[..., 0, :, :] - by_imag[..., 1, :, :]
     imaginary = by_imag[..., 0, :, :] + by_real[..., 1, :, :]
     return jnp.stack([real, imaginary], axis=-3)
+
+
+def _join_signs(parts: Float[Array, "n 2 waves rest"]) -> Float[Array, "n waves 2 rest"]:
+    """Coefficients at -ξ, 0 and ξ from the products (re, im) with cos(ξx) and with sin(ξx).
+
+    Waves are cosines for ξ = 0, …, m-1, then sines for ξ = 1, …, m-1, which two signs of ξ share:
+    f_hat(±ξ) = <f, cos> ∓ i <f, sin>.
+    """
+    band = (parts.shape[2] + 1) // 2
+    zero, even, sines = jnp.split(parts, [1, band], axis=2)
+    odd = jnp.stack([sines[:, 1], -sines[:, 0]], axis=1)  # -i <f, sin>
+    joined = jnp.concatenate([(even - odd)[:, :, ::-1], zero, even + odd], axis=2)
+    return jnp.swapaxes(joined, 1, 2)
+
+
+def _split_signs(spectrum: Float[Array, "n waves 2 rest"]) -> Float[Array, "n 2 waves rest"]:
+    """Amplitudes of cosines and sines, ordered as in `_join_signs`, from coefficients at ±ξ."""
+    band = (spectrum.shape[1] + 1) // 2
+    negative, zero, positive = jnp.split(jnp.swapaxes(spectrum, 1, 2), [band - 1, band], axis=2)
+    negative = negative[:, :, ::-1]
+    difference = positive - negative
+    sines = jnp.stack([-difference[:, 1], difference[:, 0]], axis=1)  # i (f_hat(ξ) - f_hat(-ξ))
+    return jnp.concatenate([zero, positive + negative, sines], axis=2)
 
 
 def _left_multiply(matrix: np.ndarray, blocks: Float[Array, "n q r"]) -> Float[Array, "n p r"]:

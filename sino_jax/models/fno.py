@@ -13,6 +13,7 @@ boundaries are no neighbours. The field outside is zero and never stored.
 from typing import Literal
 
 import flax.linen as nn
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from sino_jax import bands, layers, spectral
@@ -60,15 +61,16 @@ class FNO(Operator, kw_only=True):
         return self.project(field)
 
     def lift(self, features: RealBatch) -> Array:
-        """Features of the input to the hidden field."""
+        """Features of the input to the hidden field, ``[*grid, batch, channel]`` from here on."""
         hidden = int(self.lifting_channel_ratio * self.hidden_channels)
         lifting = layers.ChannelMlp(hidden, self.hidden_channels, name="lifting")
-        return lifting(features)
+        return lifting(jnp.moveaxis(features, 0, -2))
 
     def project(self, field: layers.Field) -> Array:
-        """The hidden field to the output channels."""
+        """The hidden field to the output channels, batch-first again."""
         hidden = int(self.projection_channel_ratio * self.hidden_channels)
-        return layers.ChannelMlp(hidden, self.out_channels, name="projection")(field)
+        projection = layers.ChannelMlp(hidden, self.out_channels, name="projection")
+        return jnp.moveaxis(projection(field), -2, 0)
 
     def block(self, layer: int, width: int, *, last: bool) -> layers.PointwiseBlock:
         """The pointwise part of a layer, around the integral."""
@@ -91,7 +93,7 @@ class FNO(Operator, kw_only=True):
 
     def _integral(self, field: layers.Field, scale: Scale, *, name: str) -> layers.Field:
         """K: transform, modulate, apply the kernel, transform back."""
-        grid = field.shape[1:-1]
+        grid = field.shape[:-2]
         period = self.period(grid)
         spectrum = spectral.transform(field, self.kept_modes(period), period=period)
         spectrum = self.modulation(name)(spectrum, scale)

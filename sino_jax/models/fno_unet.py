@@ -4,6 +4,8 @@ On the way down, the first `n_fourier_levels` levels add an integral operator wi
 of their modes to the convolution block (https://arxiv.org/abs/2209.15616, "U-F1Net", "U-F2Net").
 """
 
+import jax.numpy as jnp
+
 from sino_jax import bands, layers, spectral
 from sino_jax.activation import gelu
 from sino_jax.models.frame import Outputs
@@ -29,7 +31,7 @@ class FNOUNet(UNet, kw_only=True):
             return local
         n_modes = tuple(max(1, m // 2**level) for m in self.n_modes)
         grid = field.shape[1:-1]
-        spectrum = spectral.transform(field, bands.kept_modes(n_modes, grid))
+        spectrum = spectral.transform(jnp.moveaxis(field, 0, -2), bands.kept_modes(n_modes, grid))
         mixed = layers.TensorKernel(width, n_modes, name=f"kernel_{level}")(spectrum)
-        integral = spectral.inverse(mixed, grid)
+        integral = jnp.moveaxis(spectral.inverse(mixed, grid), -2, 0)
         return local + gelu(integral + layers.Pointwise(width, name=f"skip_{level}")(field))

@@ -33,7 +33,7 @@ class UNO(FNO, kw_only=True):
         if self.n_layers is not None:
             raise ValueError("n_layers of a UNO follows from n_levels: leave it out")
         field = self.lift(features)
-        grids = [field.shape[1:-1]]
+        grids = [field.shape[:-2]]
         periods = [self.period(grids[0])]
         for _ in range(1, self.n_levels):
             grid, period = coarser(grids[-1], periods[-1])
