@@ -114,6 +114,8 @@ def _jax_functions(case: Case):
 
     from sino_jax import models
 
+    if runtime.ALLOCATOR.items() <= os.environ.items():
+        runtime.use_synchronous_dispatch()  # as `runtime.prepare` does with the same allocator
     config = dict(n_modes=(case.modes,) * 2, hidden_channels=case.width, n_layers=case.layers)
     model = models.build(dict(name="fno", out_channels=case.out_channels, **config))
     grid = (case.batch, case.points, case.points)

@@ -4,12 +4,17 @@
 
 The bare step is one jitted function (loss, gradient, AdamW) on one batch that never leaves the
 device. The trainer runs the same loss through `sino_jax.train.run`: batches from disk, weights for
-uneven batches, checks for NaN, logging. All are measured in turns, with the same allocator
-settings: the trainer once with a data set that fits into memory, and once with one that is larger
-than the page budget of its reader (`Evicting` drops all its pages from memory after every batch, so
-that each batch is read from disk again).
+uneven batches, checks for NaN, logging; once with a data set that fits into memory, and once with
+one that is larger than the page budget of its reader (`Evicting` drops all its pages from memory
+after every batch, so that each batch is read from disk again).
+
+Machines change their speed by more than the few percent that are to be measured. So the trainer's
+own loop stops after every few steps, for as many bare ones (`Alternating`), and what counts is the
+median over many pairs of neighbouring windows.
 """
 
+import functools
+import itertools
 import json
 import mmap
 import os
@@ -18,15 +23,16 @@ import resource
 import statistics
 import tempfile
 import time
-from itertools import pairwise
+from collections.abc import Callable
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 
 from sino_jax import config as configs
 from sino_jax import data, equations, network, parallel, runtime, tasks, train
-from sino_jax import logging as logs
 from sino_jax import optimizer as optimizers
 from sino_jax.loss import training_loss
 from sino_jax.step import Control, init_state, make_step
@@ -34,7 +40,7 @@ from solvers import storage
 
 RESULT = pathlib.Path("results/benchmarks/training.json")
 GRID, SAMPLES, BATCH = 65, 2048, 8
-WARM_UP, STEPS, WINDOW, REPEATS = 20, 80, 10, 4
+WINDOW, WINDOWS, REPEATS = 10, 20, 3
 MODEL = {
     "name": "fno",
     "n_modes": (12, 12),
@@ -58,7 +64,7 @@ class Evicting(data.Dataset):
 
 
 def main() -> None:
-    runtime.use_tuned_allocator()
+    runtime.use_synchronous_dispatch()
     with tempfile.TemporaryDirectory() as place:
         runtime.use_compilation_cache(pathlib.Path(place) / "compiled")
         result = measure(pathlib.Path(place))
@@ -67,48 +73,84 @@ def main() -> None:
     print(table(result))
 
 
+class Alternating:
+    """A task that times windows of the trainer's steps, and of bare ones between them.
+
+    The trainer asks for the loss of every step; at the first step of a window nothing is under way,
+    because the window before it has been logged.
+    """
+
+    def __init__(self, task: tasks.Task, others: dict[str, Callable[[], float]]):
+        self.task = task._replace(loss_at=self._loss_at)
+        self.seconds = {name: [] for name in ("trainer", *others)}
+        self._loss, self._others, self._since = task.loss_at, others, None
+
+    def _loss_at(self, step: int, total: int):
+        if step % WINDOW == 0:
+            now = time.perf_counter()
+            if self._since is not None:
+                self.seconds["trainer"].append((now - self._since) / WINDOW)
+                for name, time_window in self._others.items():
+                    self.seconds[name].append(time_window())
+            self._since = time.perf_counter()
+        return self._loss(step, total)
+
+
 def measure(place: pathlib.Path) -> dict:
     path = write_data(place / "train-4")
-    time_bare, time_full = step_timers(path)
-    in_memory = tasks.build(config_of(path))
-    task = evicting(in_memory)
-    seconds = {"bare": [], "step": [], "trainer": [], "from_disk": []}
+    timers = step_timers(path)
+    task = tasks.build(config_of(path))
+    tasks_of = {"in_memory": task, "from_disk": evicting(task)}
+    seconds = {name: {} for name in tasks_of}
     read = 0
     for number in range(REPEATS):
-        seconds["bare"] += time_bare()
-        seconds["step"] += time_full()
-        for field in task.train[0].fields.values():
-            field.sum()  # reads all of it
-        seconds["trainer"] += trained(in_memory, place / f"in-memory-{number}")
-        before = read_from_disk()
-        seconds["from_disk"] += trained(task, place / f"from-disk-{number}")
-        read += read_from_disk() - before
-    dataset = task.train[0]
+        for name, chosen in tasks_of.items():
+            for field in task.train[0].fields.values():
+                field.sum()  # reads all of it
+            alternating = Alternating(chosen, timers)
+            before = read_from_disk()
+            train.run(alternating.task, config_of(path), place / f"{name}-{number}")
+            read += read_from_disk() - before if name == "from_disk" else 0
+            for timed, values in alternating.seconds.items():
+                # The first window compiles.
+                seconds[name].setdefault(timed, []).extend(values[1:])
+    dataset = tasks_of["from_disk"].train[0]
     loads = []
     for first in range(0, 40 * BATCH, BATCH):
         start = time.perf_counter()
         dataset.examples(np.arange(first, first + BATCH) * 5 % SAMPLES)
         loads.append(time.perf_counter() - start)
     size = sum(field.nbytes for field in dataset.fields.values())
-    # The best window of several turns: what a busy machine adds is not the program's cost.
-    best = {f"{name}_ms": 1e3 * min(times) for name, times in seconds.items()}
     return {
         "grid": GRID,
         "batch": BATCH,
         "model": MODEL,
-        "steps": STEPS,
-        "repeats": REPEATS,
-        **best,
-        "all_ms": {name: [1e3 * t for t in times] for name, times in seconds.items()},
-        "overhead_percent": 100 * (best["trainer_ms"] / best["bare_ms"] - 1),
-        "overhead_percent_from_disk": 100 * (best["from_disk_ms"] / best["bare_ms"] - 1),
+        "steps_per_window": WINDOW,
+        **{name: _summary(times) for name, times in seconds.items()},
         "load_ms": 1e3 * statistics.median(loads),
         "load_ms_worst": 1e3 * max(loads),
         "data_megabytes": size / 1e6,
         "page_budget_megabytes": size / SAMPLES * BATCH / 1e6,
-        "read_megabytes_per_step": read / 1e6 / REPEATS / (WARM_UP + STEPS),
+        "read_megabytes_per_step": read / 1e6 / REPEATS / (WINDOW * WINDOWS),
         "device": jax.devices()[0].device_kind,
         "cores": len(os.sched_getaffinity(0)),
+    }
+
+
+def _summary(seconds: dict[str, list[float]]) -> dict:
+    """Medians of the times, and of the ratios of neighbouring windows to the bare one's."""
+    ratios = {name: np.divide(times, seconds["bare"]) for name, times in seconds.items()}
+    return {
+        "windows": len(seconds["bare"]),
+        "ms": {name: 1e3 * statistics.median(times) for name, times in seconds.items()},
+        "overhead_percent": {
+            name: 100 * (float(np.median(ratio)) - 1) for name, ratio in ratios.items()
+        },
+        # How sure the median is: half of the ratios lie between these.
+        "quartiles_percent": {
+            name: [100 * (float(q) - 1) for q in np.quantile(ratio, (0.25, 0.75))]
+            for name, ratio in ratios.items()
+        },
     }
 
 
@@ -150,7 +192,7 @@ def config_of(path: pathlib.Path):
             "equation": "darcy",
             "model": MODEL,
             "data": {"train": (str(path),), "batch_size": BATCH},
-            "steps": WARM_UP + STEPS + 1,
+            "steps": WINDOW * WINDOWS + 1,
             "logging": {"every": WINDOW},
         }
     )
@@ -161,98 +203,80 @@ def evicting(task: tasks.Task) -> tasks.Task:
     return task._replace(train=sets)
 
 
-def trained(task: tasks.Task, workdir: pathlib.Path) -> list[float]:
-    """Seconds a step in each window after the warm-up, as the run's own log shows them."""
-    train.run(task, config_of(*(dataset.path for dataset in task.train)), workdir)
-    # The step after the last window, with its checkpoint, is not timed.
-    return _windows([entry["time"] for entry in logs.read(workdir, "train")[:-1]])
-
-
-def step_timers(path: pathlib.Path):
-    """Two functions that time steps on one batch on the device: the bare and the trainer's step."""
+def step_timers(path: pathlib.Path) -> dict[str, Callable[[], float]]:
+    """Seconds a step on one batch on the device: of the bare step, and of the trainer's."""
     config = config_of(path)
     equation = equations.get("darcy")
     model, apply_fn = network.build(config, equation, None)
     optimizer = optimizers.build(config.optimizer, config.steps)
     key = jax.random.key(0)
     batch = data.load(path).examples(np.arange(BATCH))
-    init = jax.jit(lambda: network.init(model, equation, (GRID, GRID), key))
+    params = jax.jit(lambda: network.init(model, equation, (GRID, GRID), key))()
 
     def loss_fn(params, batch, key, progress):
         options = {"equation": equation, "key": key, "progress": progress}
         return training_loss(apply_fn, params, batch, **options)
 
-    def step(params, state, batch):
-        def mean_loss(params):
-            return loss_fn(params, batch, key, 0.0)[0].mean()
-
-        loss, gradient = jax.value_and_grad(mean_loss)(params)
+    @functools.partial(jax.jit, donate_argnums=0)
+    def bare(carry, batch):
+        params, state = carry
+        loss, gradient = jax.value_and_grad(lambda p: loss_fn(p, batch, key, 0.0)[0].mean())(params)
         updates, state = optimizer.update(gradient, state, params)
-        return optax.apply_updates(params, updates), state, loss
-
-    bare = jax.jit(step, donate_argnums=(0, 1))
-
-    def time_bare() -> list[float]:
-        params = init()
-        carry, on_device = (params, optimizer.init(params)), jax.device_put(batch)
-
-        def advance(carry, number):
-            *carry, loss = bare(*carry, on_device)
-            return carry, loss
-
-        return _seconds_per_step(advance, carry)
+        return (optax.apply_updates(params, updates), state), loss
 
     mesh = parallel.data_mesh()
     full = make_step(loss_fn, optimizer, mesh, total_steps=config.steps)
-    weighted = parallel.split((batch, np.ones(BATCH, np.float32)), mesh)
-    numbers = [parallel.split(np.array([n], np.int32), mesh) for n in range(WARM_UP + STEPS)]
-
-    def time_full() -> list[float]:
-        state = parallel.replicate(init_state(init(), optimizer, key, averaged=False), mesh)
-
-        def advance(state, number):
-            return full(state, weighted, Control(numbers[number], numbers[0]))
-
-        return _seconds_per_step(advance, state)
-
-    return time_bare, time_full
-
-
-def _seconds_per_step(advance, carry) -> list[float]:
-    times = []
-    for number in range(WARM_UP + STEPS):
-        if number % WINDOW == 0:
-            jax.block_until_ready(carry)
-            times.append(time.perf_counter())
-        carry, _ = advance(carry, number)
-    jax.block_until_ready(carry)
-    times.append(time.perf_counter())
-    return _windows(times)
+    whole = parallel.replicate(init_state(params, optimizer, key, averaged=False), mesh)
+    weighted = jax.device_put((batch, np.ones(BATCH, np.float32)))
+    on_device = jax.device_put(batch)
+    numbers = map(functools.partial(np.full, 1, dtype=np.int32), itertools.count())
+    never = np.zeros(1, np.int32)
+    return {
+        "bare": _window_timer(
+            lambda carry: bare(carry, on_device)[0],
+            jax.tree.map(jnp.copy, (params, optimizer.init(params))),
+        ),
+        "step": _window_timer(
+            lambda state: full(state, weighted, Control(next(numbers), never))[0], whole
+        ),
+    }
 
 
-def _windows(times: list[float]) -> list[float]:
-    """Seconds a step in each window after the warm-up."""
-    return [(after - before) / WINDOW for before, after in pairwise(times)][WARM_UP // WINDOW :]
+def _window_timer(advance: Callable[[Any], Any], carry: Any) -> Callable[[], float]:
+    def time_window() -> float:
+        nonlocal carry
+        start = time.perf_counter()
+        for _ in range(WINDOW):
+            carry = advance(carry)
+        jax.block_until_ready(carry)
+        return (time.perf_counter() - start) / WINDOW
+
+    time_window()
+    return time_window
 
 
 def table(result: dict) -> str:
+    lines = [
+        f"FNO, {result['grid']}² grid, batch {result['batch']}, {result['cores']} cores; medians "
+        f"of windows of {WINDOW} steps, in brackets the quartiles",
+        "",
+        "| | ms a step | percent more than the bare step beside it |",
+        "|---|---|---|",
+    ]
+    names = {"bare": "bare compiled step", "step": "the trainer's compiled step"}
+    for place, label in (("in_memory", "data in memory"), ("from_disk", "every batch from disk")):
+        for name, milliseconds in result[place]["ms"].items():
+            low, high = result[place]["quartiles_percent"][name]
+            lines.append(
+                f"| {names.get(name, 'trainer, ' + label)} | {milliseconds:.2f} | "
+                f"{result[place]['overhead_percent'][name]:.1f} ({low:.1f} to {high:.1f}) |"
+            )
     return "\n".join(
         [
-            f"FNO, {result['grid']}² grid, batch {result['batch']}, {result['cores']} cores, "
-            f"best {WINDOW} steps of {result['repeats']} turns of {result['steps']}",
+            *lines,
             "",
-            "| | ms a step | relative to the bare step |",
-            "|---|---|---|",
-            f"| bare compiled step | {result['bare_ms']:.2f} | 1 |",
-            f"| the trainer's compiled step | {result['step_ms']:.2f} | "
-            f"{result['step_ms'] / result['bare_ms']:.3f} |",
-            f"| trainer, data in memory | {result['trainer_ms']:.2f} | "
-            f"{result['trainer_ms'] / result['bare_ms']:.3f} |",
-            f"| trainer, every batch from disk | {result['from_disk_ms']:.2f} | "
-            f"{result['from_disk_ms'] / result['bare_ms']:.3f} |",
-            f"| loading one batch alone | {result['load_ms']:.2f} (worst "
-            f"{result['load_ms_worst']:.2f}) | {result['load_ms'] / result['bare_ms']:.3f} |",
-            "",
+            f"Loading one batch alone takes {result['load_ms']:.2f} ms (worst "
+            f"{result['load_ms_worst']:.2f}). "
             f"Data set {result['data_megabytes']:.0f} MB, page budget "
             f"{result['page_budget_megabytes']:.2f} MB, "
             f"{result['read_megabytes_per_step']:.2f} MB read from disk a step.",

@@ -279,6 +279,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    runtime.use_tuned_allocator()
-    runtime.use_compilation_cache()
+    runtime.prepare()
     main()

@@ -39,6 +39,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    runtime.use_tuned_allocator()
-    runtime.use_compilation_cache()
+    runtime.prepare()
     main()

@@ -207,8 +207,7 @@ def report(result: Mapping[str, Any]) -> str:
 
 def main(experiment: Experiment) -> None:
     """The command line of an experiment: ``python -m experiments.<name> --config=...``."""
-    runtime.use_tuned_allocator()
-    runtime.use_compilation_cache()
+    runtime.prepare()
     config = config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
     data = flags.DEFINE_string("data", "data", "directory of all data sets")
     runs = flags.DEFINE_string("runs", "runs", "directory of all runs")

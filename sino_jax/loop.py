@@ -150,7 +150,7 @@ class Run:
             stream.close()
         return state
 
-    def _load(self, step: int) -> tuple[Any, jax.Array]:
+    def _load(self, step: int) -> tuple[Any, jax.Array | np.ndarray]:
         """The batch of a step with its weights, and the step's number, on the devices."""
         chosen, ids = batches.draw(self._task.train, step, **self._order)
         parts = self._mesh.size * self._config.accumulate
@@ -234,7 +234,7 @@ class Run:
             values = {"steps": self._total, "seconds": seconds, **_flat(self._results)}
             self._logger.summary(self._total, {**values, "workdir": str(self._workdir)})
 
-    def _per_device(self, value: int) -> jax.Array:
+    def _per_device(self, value: int) -> jax.Array | np.ndarray:
         local = self._mesh.size // jax.process_count()
         return parallel.split(np.full(local, value, np.int32), self._mesh)
 

@@ -82,12 +82,16 @@ def own_part(padded: Padded) -> Padded:
 
 
 def split(tree: Any, mesh: Mesh) -> Any:
-    """Arrays of this process's part of a batch, as global arrays split over the mesh."""
+    """Arrays of this process's part of a batch, as global arrays split over the mesh.
+
+    For a mesh of one device they stay NumPy arrays: a compiled function takes those over in a
+    fraction of the time that it takes to place them beforehand.
+    """
     sharding = NamedSharding(mesh, SPLIT)
 
     def place(x):
         x = np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype))
-        return jax.make_array_from_process_local_data(sharding, x)
+        return x if mesh.size == 1 else jax.make_array_from_process_local_data(sharding, x)
 
     return jax.tree.map(place, tree)
 

@@ -205,6 +205,5 @@ def _run(arguments: argparse.Namespace) -> Arrays:
 
 
 if __name__ == "__main__":
-    runtime.use_tuned_allocator()
-    runtime.use_compilation_cache()
+    runtime.prepare()
     main()

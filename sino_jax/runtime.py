@@ -1,8 +1,7 @@
 """Settings of a process that only a command-line entry point may make; importing makes none.
 
 if __name__ == "__main__":
-    runtime.use_tuned_allocator()     # may start the process again, before JAX starts
-    runtime.use_compilation_cache()
+    runtime.prepare()     # may start the process again, before JAX starts
     app.run(main)
 """
 
@@ -24,6 +23,13 @@ ALLOCATOR = {
 # Set to 0 to keep the system's allocator settings; set to "done" by the re-execution itself.
 ALLOCATOR_SWITCH = "SINO_JAX_TUNED_ALLOCATOR"
 CACHE_SWITCH = "SINO_JAX_COMPILATION_CACHE"
+
+
+def prepare() -> None:
+    """What a command line that trains or predicts does first; may start the process again."""
+    use_tuned_allocator()
+    use_synchronous_dispatch()
+    use_compilation_cache()
 
 
 def use_tuned_allocator() -> None:
@@ -56,6 +62,17 @@ def tuned_environment(environment: Mapping[str, str]) -> dict[str, str] | None:
     if environment.get(ALLOCATOR_SWITCH) in ("0", "done"):
         return None
     return {**ALLOCATOR, **environment, ALLOCATOR_SWITCH: "done"}
+
+
+def use_synchronous_dispatch() -> None:
+    """Computes on the CPU within the call that asks for it; call it before JAX has any device.
+
+    A step that is dispatched ahead takes its temporaries before those of the step under way are
+    free, so that a process needs twice or three times their memory. Accelerators are not affected.
+    """
+    import jax
+
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def use_compilation_cache(directory: str | os.PathLike | None = None) -> pathlib.Path | None:

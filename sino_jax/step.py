@@ -142,11 +142,11 @@ def make_step(
         batch, weight = weighted_batch
         key = jax.random.fold_in(state.key, state.step)
         progress = state.step / total_steps
+        weight = weight / jax.lax.psum(jnp.sum(weight), AXIS)
         # Weights that count as different on each device have local gradients, which are summed
         # once below. Otherwise every use of a weight would be summed, each accumulated part too.
         sums = device_sums(_varying(state.params), batch, weight, key, progress)
-        (gradient, values), count = jax.lax.psum((sums, jnp.sum(weight)), AXIS)
-        gradient, values = jax.tree.map(lambda x: x / count.astype(x.dtype), (gradient, values))
+        gradient, values = jax.lax.psum(sums, AXIS)
         norm = optax.tree.norm(gradient)
         number, stop = jax.lax.pmax((jnp.max(control.number), jnp.max(control.stop)), AXIS)
         good = jnp.isfinite(values["loss"]) & jnp.isfinite(norm) & (state.step == number)

@@ -41,7 +41,7 @@ PRESETS = {
     },
     "small": {
         "data": "small",
-        "epochs": 16,
+        "epochs": 32,
         "learning_rate": 2e-3,
         "n_modes": (10, 20),
         "hidden_channels": 16,
