@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sino_jax import grid, loss
+from sino_jax import grid, loss, models
+from sino_jax.loss.infinitesimal import directional_derivative
 from sino_jax.types import Instance
 from tests import exact_solutions
 from tests.exact_operators import OPERATORS
@@ -85,3 +86,40 @@ def inputs_of(coefficient, field):
     return jnp.concatenate(
         [coefficient, *(jnp.broadcast_to(t, coefficient.shape) for t in traces)], axis=-1
     )
+
+
+@pytest.mark.parametrize("name", ["fno", "sino_u"])
+def test_it_differentiates_our_models_and_their_weights(name, x64):
+    """Against central differences: along inputs and scale, and then along the weights."""
+    model = models.build(
+        {"name": name, "n_modes": (4, 4), "hidden_channels": 8, "n_layers": 2, "out_channels": 1}
+    )
+    keys = jax.random.split(jax.random.key(0), 4)
+    fields = [jax.random.normal(key, (2, 12, 11, 1), jnp.float64) for key in keys[:2]]
+    instance = Instance(2 + jnp.tanh(fields[0]), fields[1], jnp.array([2.0, 3.0]))
+    inputs = inputs_of(instance.coefficient, instance.boundary)
+    variables = jax.jit(model.init)(keys[2], inputs, instance.scale)
+    variables = jax.tree.map(lambda x: x.astype(jnp.float64), variables)
+    tangents = (jnp.sin(3 * inputs), jnp.array([0.5, -1.0]))
+    step = 1e-5
+
+    def shifted(tree, direction, size):
+        return jax.tree.map(lambda x, d: x + size * d, tree, direction)
+
+    apply, primals = jax.jit(model.apply), (inputs, instance.scale)
+    ends = [apply(variables, *shifted(primals, tangents, h)) for h in (step, -step)]
+    ours = jax.jit(
+        lambda v: directional_derivative(lambda *moved: model.apply(v, *moved), primals, tangents)
+    )(variables)
+    np.testing.assert_allclose(ours, (ends[0] - ends[1]) / (2 * step), rtol=1e-5, atol=1e-7)
+
+    @jax.jit
+    def value(v):
+        return jnp.sum(
+            loss.infinitesimal_scale_consistency(model.apply, v, instance, equation="darcy")
+        )
+
+    gradient = jax.jit(jax.grad(value))(variables)
+    slope = sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradient))
+    ends = [value(shifted(variables, gradient, h / jnp.sqrt(slope))) for h in (step, -step)]
+    np.testing.assert_allclose((ends[0] - ends[1]) / (2 * step), jnp.sqrt(slope), rtol=1e-5)
