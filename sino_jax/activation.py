@@ -17,21 +17,27 @@ def gelu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     Its gradient recomputes the hyperbolic tangent from x, in one pass, where automatic
     differentiation would write it to memory in the forward pass and read it again.
     """
-    return 0.5 * x * (1 + jnp.tanh(_FACTOR * x * (1 + _CUBIC * x**2)))
+    return 0.5 * x * (1 + jnp.tanh(_argument(x)))
 
 
-def gelu_and_slope(
-    x: Float[Array, "*shape"],
-) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """GeLU and its derivative, for backward passes.
+def gelu_again(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """GeLU for backward passes, written as x times the logistic function of 2u.
 
-    (1 + tanh u)/2 is the logistic function of 2u. Written as the latter, the compiler does not
-    recognise an intermediate result of the forward pass, which it would then keep in memory.
+    Written as in `gelu`, or with an exponential that `gelu_slope` has too, the compiler would
+    recognise a common intermediate result, and write it to memory instead of computing it twice.
     """
-    square = x**2
-    phi = jax.nn.sigmoid(2 * _FACTOR * x * (1 + _CUBIC * square))
-    slope = 2 * _FACTOR * (1 + 3 * _CUBIC * square)
-    return x * phi, phi * (1 + x * slope * (1 - phi))
+    return x / (1 + jnp.exp(-2 * _argument(x)))
+
+
+def gelu_slope(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """The derivative of `gelu`."""
+    below = 1 / (1 + jnp.exp(2 * _argument(x)))  # 1 - Φ(x)
+    return (1 - below) * (1 + x * below * 2 * _FACTOR * (1 + 3 * _CUBIC * x**2))
+
+
+def _argument(x: Array) -> Array:
+    """u."""
+    return _FACTOR * x * (1 + _CUBIC * x**2)
 
 
 def _forward(x: Array) -> tuple[Array, Array]:
@@ -39,7 +45,7 @@ def _forward(x: Array) -> tuple[Array, Array]:
 
 
 def _backward(x: Array, cotangent: Array) -> tuple[Array]:
-    return (cotangent * gelu_and_slope(x)[1],)
+    return (cotangent * gelu_slope(x),)
 
 
 gelu.defvjp(_forward, _backward)

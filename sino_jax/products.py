@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax.activation import gelu, gelu_and_slope
+from sino_jax.activation import gelu, gelu_again, gelu_slope
 
 # Rows of a block, at most and at least: its transposed product stays in the first-level cache.
 _LARGEST_BLOCK, _SMALLEST_BLOCK = 160, 32
@@ -43,8 +43,8 @@ def _backward(
     rows, matrix = residuals
     backward = cotangent @ matrix.T
     if activate:
-        rows, slope = gelu_and_slope(rows)
-        backward = backward * slope
+        backward = backward * gelu_slope(rows)
+        rows = gelu_again(rows)
     return backward, _transposed_product(rows, cotangent)
 
 
