@@ -20,17 +20,12 @@ def gelu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return 0.5 * x * (1 + jnp.tanh(_argument(x)))
 
 
-def gelu_again(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """GeLU for backward passes, written as x times the logistic function of 2u.
-
-    Written as in `gelu`, or with an exponential that `gelu_slope` has too, the compiler would
-    recognise a common intermediate result, and write it to memory instead of computing it twice.
-    """
-    return x / (1 + jnp.exp(-2 * _argument(x)))
-
-
 def gelu_slope(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """The derivative of `gelu`."""
+    """The derivative of `gelu`, by the logistic function of 2u, which is (1 + tanh u)/2.
+
+    Written with the hyperbolic tangent, the compiler would recognise an intermediate result of the
+    forward pass and keep it in memory.
+    """
     below = 1 / (1 + jnp.exp(2 * _argument(x)))  # 1 - Φ(x)
     return (1 - below) * (1 + x * below * 2 * _FACTOR * (1 + 3 * _CUBIC * x**2))
 

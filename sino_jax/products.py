@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax.activation import gelu, gelu_again, gelu_slope
+from sino_jax.activation import gelu, gelu_slope
 
 # Rows of a block, at most and at least: its transposed product stays in the first-level cache.
 _LARGEST_BLOCK, _SMALLEST_BLOCK = 160, 32
@@ -28,24 +28,24 @@ def tall_product(
 ) -> Float[Array, "row out"]:
     """rows @ matrix, or gelu(rows) @ matrix, where rows are many and channels few.
 
-    The gradient keeps `rows` alone and recomputes their GeLU.
+    The gradient keeps `rows` and their GeLU, which is in memory anyway for the product.
     """
     return (gelu(rows) if activate else rows) @ matrix
 
 
-def _forward(rows: Array, matrix: Array, activate: bool) -> tuple[Array, tuple[Array, Array]]:
-    return tall_product(rows, matrix, activate), (rows, matrix)
+def _forward(rows: Array, matrix: Array, activate: bool) -> tuple[Array, tuple[Array, ...]]:
+    active = gelu(rows) if activate else rows
+    return active @ matrix, (rows, active, matrix)
 
 
 def _backward(
-    activate: bool, residuals: tuple[Array, Array], cotangent: Array
+    activate: bool, residuals: tuple[Array, ...], cotangent: Array
 ) -> tuple[Array, Array]:
-    rows, matrix = residuals
+    rows, active, matrix = residuals
     backward = cotangent @ matrix.T
     if activate:
         backward = backward * gelu_slope(rows)
-        rows = gelu_again(rows)
-    return backward, _transposed_product(rows, cotangent)
+    return backward, _transposed_product(active, cotangent)
 
 
 def _transposed_product(
