@@ -11,6 +11,7 @@ Matplotlib is imported when a figure is drawn, so that training does not need it
 
 import argparse
 import pathlib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments import runner, tables
-from sino_jax import boundary, data, loss, operator, runtime
+from sino_jax import boundary, data, loss, operator, runtime, scale_range
 from sino_jax import logging as logs
 from sino_jax.equations import Equation
 
@@ -46,7 +47,8 @@ def error_against_scale(
     for scale in trained:
         axes.axvline(scale, color="gray", linestyle=":", label=f"trained at {scale:g}")
     words = tables.METRICS[metric].replace(", ", ",\n").replace(" on the", "\non the")
-    axes.set(xscale="log", xlabel="scale", ylabel=f"{words} (%)", ylim=(0, None))
+    axes.set(xscale="log", xlabel="scale", ylabel=f"{words} (%)")
+    axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
     axes.set_xticks(scales, [f"{scale:g}" for scale in scales])
     axes.minorticks_off()
     axes.legend()
@@ -89,7 +91,10 @@ def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -
     for row, dataset in zip(axes, datasets, strict=True):
         instance = dataset.examples([sample])
         given = instance.solution if instance.boundary is None else instance.boundary
-        prediction = trained.solve(instance.coefficient, given, instance.scale)
+        with warnings.catch_warnings():
+            # The report of the run says it.
+            warnings.simplefilter("ignore", scale_range.ScaleWarning)
+            prediction = trained.solve(instance.coefficient, given, instance.scale)
         error = float(
             loss.relative_l2(
                 boundary.to_channels(prediction),
