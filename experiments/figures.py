@@ -4,7 +4,8 @@
 
 draws all of them from finished runs: ``predictions.png`` and ``training_curves.png`` into every
 run's directory, ``error_against_scale.png`` and ``training_curves.png`` of all rows, first seeds
-only for the latter, into ``runs/<experiment>/<preset>/``.
+only for the latter, into ``runs/<experiment>/<preset>/``. With ``--runs=results`` it draws the
+errors of the results in the repository.
 
 Matplotlib is imported when a figure is drawn, so that training does not need it.
 """
@@ -25,6 +26,8 @@ from sino_jax.equations import Equation
 
 # Parts of the training loss and how their curves are drawn.
 LOSS_PARTS = {"supervised": "-", "sub_domain": "--", "super_domain": ":"}
+# A legend of more rows stands beside the curves, not among them.
+MOST_ROWS_WITHIN = 4
 
 
 def error_against_scale(
@@ -35,9 +38,13 @@ def error_against_scale(
     metric: str = "relative_l2",
 ) -> pathlib.Path:
     """One curve for each row, mean over seeds with the range as a band; training scales marked."""
-    figure, axes = subplots(1, 1, size=(5.0, 3.5))
+    rows = tables.errors_by_row(results, metric=metric)
+    many = len(rows) > MOST_ROWS_WITHIN
+    figure, axes = subplots(1, 1, size=(8.5, 4.5) if many else (5.0, 3.5))
     axes = axes[0, 0]
-    for row, runs in tables.errors_by_row(results, metric=metric).items():
+    if many:
+        axes.set_prop_cycle("color", figure_colours())
+    for row, runs in rows.items():
         scales = sorted(runs[0])
         errors = 100 * np.array([[run[scale] for scale in scales] for run in runs])
         (line,) = axes.plot(scales, errors.mean(axis=0), marker="o", label=row)
@@ -51,7 +58,7 @@ def error_against_scale(
     axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
     axes.set_xticks(scales, [f"{scale:g}" for scale in scales])
     axes.minorticks_off()
-    axes.legend()
+    axes.legend(**({"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if many else {}))
     return save(figure, path)
 
 
@@ -148,6 +155,13 @@ def subplots(rows: int, columns: int, *, size: tuple[float, float]):
     return pyplot.subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
 
 
+def figure_colours() -> tuple:
+    """Twenty colours, for more curves than the usual ten."""
+    import matplotlib
+
+    return matplotlib.colormaps["tab20"].colors
+
+
 def save(figure, path: pathlib.Path) -> pathlib.Path:
     from matplotlib import pyplot
 
@@ -158,31 +172,29 @@ def save(figure, path: pathlib.Path) -> pathlib.Path:
 
 
 def draw_all(place: pathlib.Path, *, metric: str) -> list[pathlib.Path]:
-    """All figures of the finished runs below a directory of `experiments.runner`.
+    """All figures of the results below a directory.
 
     Args:
-      place: ``runs/<experiment>/<preset>``.
+      place: ``runs/<experiment>/<preset>``, or the same below ``results``, where there are errors
+        to draw, but no runs with metrics and weights.
       metric: whose error is drawn against the scale.
     """
-    workdirs = [path.parent for path in sorted(place.rglob(runner.RESULT))]
-    if not workdirs:
+    results = tables.collect(place)
+    if not results:
         raise FileNotFoundError(f"there are no results below {place}")
-    results = [tables.read(workdir / runner.RESULT) for workdir in workdirs]
-    first_seeds: dict[str, pathlib.Path] = {}
-    for result, workdir in zip(results, workdirs, strict=True):
-        first_seeds.setdefault(result["row"], workdir)
     trained = sorted({scale for result in results for scale in result["trained_scales"]})
-    paths = [
-        error_against_scale(
-            results, place / "error_against_scale.png", trained=trained, metric=metric
-        ),
-        training_curves(first_seeds, place / "training_curves.png"),
-    ]
-    for result, workdir in zip(results, workdirs, strict=True):
+    errors = place / "error_against_scale.png"
+    paths = [error_against_scale(results, errors, trained=trained, metric=metric)]
+    runs = {path.parent: tables.read(path)["row"] for path in sorted(place.rglob(runner.RESULT))}
+    first_seeds: dict[str, pathlib.Path] = {}
+    for workdir, row in runs.items():
+        first_seeds.setdefault(row, workdir)
         paths += [
-            training_curves({result["row"]: workdir}, workdir / "training_curves.png"),
+            training_curves({row: workdir}, workdir / "training_curves.png"),
             predictions(workdir, workdir / "predictions.png"),
         ]
+    if first_seeds:
+        paths.append(training_curves(first_seeds, place / "training_curves.png"))
     return paths
 
 
