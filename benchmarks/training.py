@@ -45,7 +45,7 @@ _FNO = {"name": "fno", "n_modes": (12, 12), "out_channels": 1, "boundary_channel
 MODELS = {
     # That of ``experiments.configs.darcy``, preset small, and one whose steps are much shorter.
     "preset small": {**_FNO, "hidden_channels": 24, "n_layers": 4, "padding": 0.25},
-    "half of it": {**_FNO, "hidden_channels": 16, "n_layers": 2},
+    "fewer layers": {**_FNO, "hidden_channels": 16, "n_layers": 2},
 }
 
 

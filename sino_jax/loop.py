@@ -151,7 +151,7 @@ class Run:
         return state
 
     def _load(self, step: int) -> tuple[Any, jax.Array | np.ndarray]:
-        """The batch of a step with its weights, and the step's number, on the devices."""
+        """The batch of a step with its weights, and the step's number, as the step takes them."""
         chosen, ids = batches.draw(self._task.train, step, **self._order)
         parts = self._mesh.size * self._config.accumulate
         padded = parallel.own_part(parallel.pad(ids, self._config.data.batch_size, parts))

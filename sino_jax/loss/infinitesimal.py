@@ -36,7 +36,7 @@ def infinitesimal_scale_consistency(
     It is finite also where that limit is not: for a model that misses its boundary values.
 
     Args:
-      apply_fn: as for `scale_consistency`; only reverse-mode differentiation passes through it.
+      apply_fn: as for `scale_consistency`; it need only support reverse-mode differentiation.
       params: passed through to `apply_fn`.
       instance: u is its solution (supervised) or, if that is None, the prediction.
 
