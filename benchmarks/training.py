@@ -9,8 +9,8 @@ one that is larger than the page budget of its reader (`Evicting` drops all its 
 after every batch, so that each batch is read from disk again).
 
 Machines change their speed by more than the few percent that are to be measured. So the trainer's
-own loop stops after every few steps, for as many bare ones (`Alternating`), and what counts is the
-median over many pairs of neighbouring windows.
+own loop stops after every window of steps, for as many bare ones (`Alternating`), and what counts
+is the median over all windows of their ratio to the mean of the bare windows before and after.
 """
 
 import functools
@@ -40,7 +40,9 @@ from solvers import storage
 
 RESULT = pathlib.Path("results/benchmarks/training.json")
 GRID, SAMPLES, BATCH = 65, 2048, 8
-WINDOW, WINDOWS, REPEATS = 5, 21, 2
+# A window is long beside the batches that are read ahead during the one before it, and short beside
+# the changes of the machine's speed. The trainer logs once in each, twice as often as by default.
+WINDOW, WINDOWS, REPEATS = 25, 21, 2
 _FNO = {"name": "fno", "n_modes": (12, 12), "out_channels": 1, "boundary_channels": 4}
 MODELS = {
     # That of ``experiments.configs.darcy``, preset small, and one whose steps are much shorter.
@@ -76,7 +78,7 @@ def main() -> None:
 
 
 class Alternating:
-    """A task that times windows of the trainer's steps, and of bare ones between them.
+    """A task that times windows of the trainer's steps, and of others between them.
 
     The trainer asks for the loss of every step; at the first step of a window nothing is under way,
     because the window before it has been logged.
@@ -115,7 +117,7 @@ def measure(model: dict, path: pathlib.Path, place: pathlib.Path) -> dict:
             read += read_from_disk() - before if name == "from_disk" else 0
             for timed, values in alternating.seconds.items():
                 # The first window compiles.
-                seconds[name].setdefault(timed, []).extend(values[1:])
+                seconds[name].setdefault(timed, []).append(values[1:])
     dataset = tasks_of["from_disk"].train[0]
     loads = []
     for first in range(0, 40 * BATCH, BATCH):
@@ -139,21 +141,32 @@ def measure(model: dict, path: pathlib.Path, place: pathlib.Path) -> dict:
     }
 
 
-def _summary(seconds: dict[str, list[float]]) -> dict:
-    """Medians of the times, and of the ratios of neighbouring windows to the bare one's."""
-    ratios = {name: np.divide(times, seconds["bare"]) for name, times in seconds.items()}
+def _summary(seconds: dict[str, list[list[float]]]) -> dict:
+    """Medians of the times ``[run][window]``, and of their ratios to the bare ones around them."""
+    bare = np.array(seconds["bare"])
+    around = (bare[:, :-1] + bare[:, 1:]) / 2
+    ratios = {
+        name: (np.array(times)[:, 1:] / around).ravel()
+        for name, times in seconds.items()
+        if name != "bare"
+    }
     return {
-        "windows": len(seconds["bare"]),
-        "ms": {name: 1e3 * statistics.median(times) for name, times in seconds.items()},
+        "windows": around.size,
+        "ms": {name: 1e3 * float(np.median(times)) for name, times in seconds.items()},
         "overhead_percent": {
             name: 100 * (float(np.median(ratio)) - 1) for name, ratio in ratios.items()
         },
-        # How sure the median is: half of the ratios lie between these.
-        "quartiles_percent": {
-            name: [100 * (float(q) - 1) for q in np.quantile(ratio, (0.25, 0.75))]
+        "interval_percent": {
+            name: [100 * (limit - 1) for limit in _median_interval(ratio)]
             for name, ratio in ratios.items()
         },
     }
+
+
+def _median_interval(values: np.ndarray) -> list[float]:
+    """Where the median is with 95 % confidence, by drawing the windows anew (bootstrap)."""
+    drawn = np.random.default_rng(0).choice(values, (10_000, len(values)))
+    return np.quantile(np.median(drawn, axis=1), (0.025, 0.975)).tolist()
 
 
 def read_from_disk() -> int:
@@ -206,7 +219,7 @@ def evicting(task: tasks.Task) -> tasks.Task:
 
 
 def step_timers(config, path: pathlib.Path) -> dict[str, Callable[[], float]]:
-    """Seconds a step on one batch on the device: of the bare step, and of the trainer's."""
+    """Seconds a step on one batch on the device: of the trainer's step, then of the bare one."""
     equation = equations.get("darcy")
     model, apply_fn = network.build(config, equation, None)
     optimizer = optimizers.build(config.optimizer, config.steps)
@@ -233,12 +246,12 @@ def step_timers(config, path: pathlib.Path) -> dict[str, Callable[[], float]]:
     numbers = map(functools.partial(np.full, 1, dtype=np.int32), itertools.count())
     never = np.zeros(1, np.int32)
     return {
+        "step": _window_timer(
+            lambda state: full(state, weighted, Control(next(numbers), never))[0], whole
+        ),
         "bare": _window_timer(
             lambda carry: bare(carry, on_device)[0],
             jax.tree.map(jnp.copy, (params, optimizer.init(params))),
-        ),
-        "step": _window_timer(
-            lambda state: full(state, weighted, Control(next(numbers), never))[0], whole
         ),
     }
 
@@ -259,19 +272,18 @@ def _window_timer(advance: Callable[[Any], Any], carry: Any) -> Callable[[], flo
 def table(result: dict) -> str:
     lines = [
         f"FNO, {result['grid']}² grid, batch {result['batch']}, {result['cores']} cores; medians "
-        f"of windows of {WINDOW} steps, in brackets the quartiles",
+        f"of windows of {WINDOW} steps, in brackets their 95 % confidence interval",
         "",
-        "| | ms a step | percent more than the bare step beside it |",
+        "| | ms a step | percent more than the bare step |",
         "|---|---|---|",
     ]
     names = {"bare": "bare compiled step", "step": "the trainer's compiled step"}
     for place, label in (("in_memory", "data in memory"), ("from_disk", "every batch from disk")):
-        for name, milliseconds in result[place]["ms"].items():
-            low, high = result[place]["quartiles_percent"][name]
-            lines.append(
-                f"| {names.get(name, 'trainer, ' + label)} | {milliseconds:.2f} | "
-                f"{result[place]['overhead_percent'][name]:.1f} ({low:.1f} to {high:.1f}) |"
-            )
+        measured = result[place]
+        for name, milliseconds in measured["ms"].items():
+            more = "" if name == "bare" else _percent(measured, name)
+            label_of = names.get(name, "trainer, " + label)
+            lines.append(f"| {label_of} | {milliseconds:.2f} | {more} |")
     return "\n".join(
         [
             *lines,
@@ -283,6 +295,11 @@ def table(result: dict) -> str:
             f"{result['read_megabytes_per_step']:.2f} MB read from disk a step.",
         ]
     )
+
+
+def _percent(measured: dict, name: str) -> str:
+    low, high = measured["interval_percent"][name]
+    return f"{measured['overhead_percent'][name]:.1f} ({low:.1f} to {high:.1f})"
 
 
 if __name__ == "__main__":

@@ -98,9 +98,8 @@ def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -
     for row, dataset in zip(axes, datasets, strict=True):
         instance = dataset.examples([sample])
         given = instance.solution if instance.boundary is None else instance.boundary
-        with warnings.catch_warnings():
-            # The report of the run says it.
-            warnings.simplefilter("ignore", scale_range.ScaleWarning)
+        # The report of the run says it.
+        with warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning):
             prediction = trained.solve(instance.coefficient, given, instance.scale)
         error = float(
             loss.relative_l2(

@@ -149,9 +149,8 @@ def run(
     if keep_every:
         settings["checkpoint"] = {"every": keep_every, "keep": sys.maxsize}
     start = time.monotonic()
-    with warnings.catch_warnings():
-        # `report` says it, on every call of the command.
-        warnings.simplefilter("ignore", scale_range.ScaleWarning)
+    # `report` says it, on every call of the command.
+    with warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning):
         train.fit(settings, workdir, super_prior=experiment.prior(config))
     seconds = time.monotonic() - start
     _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
