@@ -9,10 +9,11 @@ one that is larger than the page budget of its reader (`Evicting` drops all its 
 after every batch, so that each batch is read from disk again).
 
 Machines change their speed by more than the few percent that are to be measured. So the trainer's
-own loop stops after every window of steps, for as many bare ones (`Alternating`), and what counts
+own loop stops after every window of steps, for as many bare ones (`alternating`), and what counts
 is the median over all windows of their ratio to the mean of the bare windows before and after.
 """
 
+import contextlib
 import functools
 import itertools
 import json
@@ -23,8 +24,9 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +35,7 @@ import optax
 
 from sino_jax import config as configs
 from sino_jax import data, equations, network, parallel, runtime, tasks, train
+from sino_jax import logging as logs
 from sino_jax import optimizer as optimizers
 from sino_jax.loss import training_loss
 from sino_jax.step import Control, init_state, make_step
@@ -77,27 +80,22 @@ def main() -> None:
         print(f"\n{name}: {table(measured)}")
 
 
-class Alternating:
-    """A task that times windows of the trainer's steps, and of others between them.
+@contextlib.contextmanager
+def alternating(others: dict[str, Callable[[], float]]) -> Iterator[dict[str, list[float]]]:
+    """Times windows of a trainer's steps as it logs them, and after each one of the `others`."""
+    seconds = {name: [] for name in ("trainer", *others)}
+    log, since = logs.Logger.train, time.perf_counter()
 
-    The trainer asks for the loss of every step; at the first step of a window nothing is under way,
-    because the window before it has been logged.
-    """
+    def log_and_pause(*args):
+        nonlocal since
+        log(*args)
+        seconds["trainer"].append((time.perf_counter() - since) / WINDOW)
+        for name, time_window in others.items():
+            seconds[name].append(time_window())
+        since = time.perf_counter()
 
-    def __init__(self, task: tasks.Task, others: dict[str, Callable[[], float]]):
-        self.task = task._replace(loss_at=self._loss_at)
-        self.seconds = {name: [] for name in ("trainer", *others)}
-        self._loss, self._others, self._since = task.loss_at, others, None
-
-    def _loss_at(self, step: int, total: int):
-        if step % WINDOW == 0:
-            now = time.perf_counter()
-            if self._since is not None:
-                self.seconds["trainer"].append((now - self._since) / WINDOW)
-                for name, time_window in self._others.items():
-                    self.seconds[name].append(time_window())
-            self._since = time.perf_counter()
-        return self._loss(step, total)
+    with mock.patch.object(logs.Logger, "train", log_and_pause):
+        yield seconds
 
 
 def measure(model: dict, path: pathlib.Path, place: pathlib.Path) -> dict:
@@ -111,11 +109,11 @@ def measure(model: dict, path: pathlib.Path, place: pathlib.Path) -> dict:
         for name, chosen in tasks_of.items():
             for field in task.train[0].fields.values():
                 field.sum()  # reads all of it
-            alternating = Alternating(chosen, timers)
             before = read_from_disk()
-            train.run(alternating.task, config, place / f"{name}-{number}")
+            with alternating(timers) as windows:
+                train.run(chosen, config, place / f"{name}-{number}")
             read += read_from_disk() - before if name == "from_disk" else 0
-            for timed, values in alternating.seconds.items():
+            for timed, values in windows.items():
                 # The first window compiles.
                 seconds[name].setdefault(timed, []).append(values[1:])
     dataset = tasks_of["from_disk"].train[0]
@@ -207,7 +205,7 @@ def config_of(model: dict, path: pathlib.Path):
             "equation": "darcy",
             "model": model,
             "data": {"train": (str(path),), "batch_size": BATCH},
-            "steps": WINDOW * WINDOWS + 1,
+            "steps": WINDOW * WINDOWS,
             "logging": {"every": WINDOW},
         }
     )

@@ -56,9 +56,9 @@ def draw(
     shuffled among each other. What does not fill a batch is left out of that epoch, unless
     `keep_remainder` is set: then the last batch of a data set may be smaller.
     """
-    epoch, turns = _turns(datasets, step, seed, batch_size, keep_remainder)
-    chosen = int(turns[-1])
-    earlier = int(np.count_nonzero(turns[:-1] == chosen))
+    epoch, position, turns = _turns(datasets, step, seed, batch_size, keep_remainder)
+    chosen = int(turns[position])
+    earlier = int(np.count_nonzero(turns[:position] == chosen))
     order = _permutation(len(datasets[chosen]), seed, epoch, 1 + chosen)
     return Draw(chosen, order[earlier * batch_size : (earlier + 1) * batch_size])
 
@@ -72,8 +72,8 @@ def drawn_from(
     keep_remainder: bool = False,
 ) -> int:
     """The number of the data set that `draw` takes the examples of a step from."""
-    _, turns = _turns(datasets, step, seed, batch_size, keep_remainder)
-    return int(turns[-1])
+    _, position, turns = _turns(datasets, step, seed, batch_size, keep_remainder)
+    return int(turns[position])
 
 
 def batch(
@@ -110,21 +110,27 @@ def in_order(dataset: Dataset, batch_size: int) -> Iterator[Instance]:
 
 def _turns(
     datasets: Sequence[Dataset], step: int, seed: int, batch_size: int, keep_remainder: bool
-) -> tuple[int, np.ndarray]:
-    """The epoch of a step, and the data sets of its batches up to that of the step."""
+) -> tuple[int, int, np.ndarray]:
+    """The epoch of a step, its position in it, and the data set of each batch of the epoch."""
     epoch, position = divmod(
         step, steps_per_epoch(datasets, batch_size, keep_remainder=keep_remainder)
     )
-    counts = [_batches(len(dataset), batch_size, keep_remainder) for dataset in datasets]
-    turns = np.repeat(np.arange(len(datasets)), counts)
-    return epoch, turns[_permutation(len(turns), seed, epoch, 0)][: position + 1]
+    counts = tuple(_batches(len(dataset), batch_size, keep_remainder) for dataset in datasets)
+    return epoch, position, _epoch_turns(counts, seed, epoch)
+
+
+# All steps of an epoch ask for the same turns and the same permutations.
+@functools.lru_cache(maxsize=4)
+def _epoch_turns(counts: tuple[int, ...], seed: int, epoch: int) -> np.ndarray:
+    turns = np.repeat(np.arange(len(counts)), counts)
+    return turns[_permutation(len(turns), seed, epoch, 0)]
 
 
 def _batches(examples: int, batch_size: int, keep_remainder: bool) -> int:
     return -(-examples // batch_size) if keep_remainder else examples // batch_size
 
 
-@functools.lru_cache(maxsize=16)  # all steps of an epoch ask for the same ones
+@functools.lru_cache(maxsize=16)
 def _permutation(n: int, *seed: int) -> np.ndarray:
     # Sorting raw Philox output: unlike Generator.permutation, NumPy guarantees the bit stream, so
     # that a run resumed with another NumPy release sees the same batches.

@@ -157,24 +157,28 @@ class Dataset:
         scale = np.full(len(ids), self.scale, np.float32)
         if self.window is None:
             for field in self.fields.values():
-                announce(field, (field[i] for i in ids))
-            part = {name: np.array(field[ids]) for name, field in self.fields.items()}
+                announce(field, ids * field.strides[0], field.strides[0])
+            # Not as the memory-mapped class, whose every view is slow to make.
+            part = {name: field.view(np.ndarray)[ids] for name, field in self.fields.items()}
             return Instance(
                 part.get("coefficient"), part.get("boundary"), scale, part.get("solution")
             )
-        windows = [self._frames(int(i)) for i in ids]
-        announce(self.fields["trajectory"], windows)
-        frames = np.stack([np.moveaxis(w, 0, -2) for w in windows])  # [batch, x, y, time, channel]
+        frames = self._frames(ids)
         past, future = np.split(frames, [self.window.history], axis=-2)
         if self.window.frames == "channel":
             past, future = (part.reshape(*part.shape[:-2], -1) for part in (past, future))
         return Instance(past, None, scale, future)
 
-    def _frames(self, example: int) -> np.ndarray:
-        trajectory = self.fields["trajectory"]
-        number, window = divmod(example, self.window.count(trajectory.shape[1]))
-        start = window * self.window.stride
-        return trajectory[number, start : start + self.window.length]
+    def _frames(self, ids: np.ndarray) -> np.ndarray:
+        """The windows numbered `ids`, ``[window, x, y, time, channel]``."""
+        trajectory, length = self.fields["trajectory"], self.window.length
+        numbers, windows = np.divmod(ids, self.window.count(trajectory.shape[1]))
+        first = windows * self.window.stride
+        whole, frame = trajectory.strides[:2]
+        announce(trajectory, numbers * whole + first * frame, length * frame)
+        values = trajectory.view(np.ndarray)
+        parts = (values[n, t : t + length] for n, t in zip(numbers, first, strict=True))
+        return np.stack([np.moveaxis(part, 0, -2) for part in parts])
 
 
 def load(path: str | pathlib.Path, *, verify: bool = False) -> Dataset:

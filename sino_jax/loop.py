@@ -17,7 +17,7 @@ from sino_jax import logging as logs
 from sino_jax import optimizer as optimizers
 from sino_jax.checkpoint import Store
 from sino_jax.prefetch import prefetch
-from sino_jax.step import NONFINITE, STOP, Control, TrainState, init_state, make_step
+from sino_jax.step import NONFINITE, STOP, Control, Step, TrainState, init_state, make_step
 
 # Steps that may be under way on the device while the host prepares the next ones.
 STEPS_IN_FLIGHT = 2
@@ -60,6 +60,13 @@ class Run:
             task.train, config.data.batch_size, keep_remainder=True
         )
         self._mesh = parallel.data_mesh()
+        self._batch_size = config.data.batch_size
+        self._parts = self._mesh.size * config.accumulate
+        self._periods = {
+            "log": config.logging.every,
+            "evaluate": config.evaluation.every,
+            "save": config.checkpoint.every,
+        }
         self._optimizer = optimizers.build(config.optimizer, self._total)
 
         @functools.cache
@@ -74,7 +81,8 @@ class Run:
             )
 
         self._step_fn = step_fn
-        self._stop = {flag: self._per_device(flag) for flag in (False, True)}
+        flags = {flag: self._per_device(flag) for flag in (False, True)}
+        self._stop = parallel.split(flags, self._mesh)
         self._metrics: list[dict[str, jax.Array]] = []
         self._results: tasks.Results = {}  # of the evaluation at the present step, if there was one
         self._provenance = provenance.describe()
@@ -129,12 +137,14 @@ class Run:
         """Steps to the end of the run. The host looks at a step only when later ones are queued."""
         in_flight: deque[tuple[int, dict[str, jax.Array]]] = deque()
         self._metrics = []
-        stream = prefetch(self._load, range(int(state.step), self._total))
+        stream = prefetch(self._prepare, range(int(state.step), self._total))
         try:
-            for number, (batch, numbers) in stream:
+            for number, (step, batch, numbers) in stream:
                 control = Control(numbers, self._stop[bool(self._request)])
-                step = self._step_fn(self._task.loss_at(number, self._total))
                 state, metrics = step(state, batch, control)
+                # Freeing arrays lets other threads run. Now none waits; later the next batch's
+                # does, and this one would have to wait for it.
+                del batch, numbers, control
                 in_flight.append((number, metrics))
                 due = self._due(number + 1)
                 stop = False
@@ -150,13 +160,13 @@ class Run:
             stream.close()
         return state
 
-    def _load(self, step: int) -> tuple[Any, jax.Array | np.ndarray]:
-        """The batch of a step with its weights, and the step's number, as the step takes them."""
-        chosen, ids = batches.draw(self._task.train, step, **self._order)
-        parts = self._mesh.size * self._config.accumulate
-        padded = parallel.own_part(parallel.pad(ids, self._config.data.batch_size, parts))
+    def _prepare(self, number: int) -> tuple[Step, Any, jax.Array]:
+        """Function, batch (with its weights) and number of a step, as the loop needs them."""
+        chosen, ids = batches.draw(self._task.train, number, **self._order)
+        padded = parallel.own_part(parallel.pad(ids, self._batch_size, self._parts))
         batch = (self._task.train[chosen].examples(padded.ids), padded.weight)
-        return parallel.split(batch, self._mesh), self._per_device(step)
+        placed = parallel.split((batch, self._per_device(number)), self._mesh)
+        return self._step_fn(self._task.loss_at(number, self._total)), *placed
 
     def _inspect(self, number: int, metrics: dict[str, jax.Array]) -> bool:
         """Raises if step `number` failed; returns whether a process wants to stop."""
@@ -175,13 +185,8 @@ class Run:
 
     def _due(self, done: int) -> set[str]:
         """What has to happen after `done` steps: any of log, evaluate, save."""
-        periods = {
-            "log": self._config.logging.every,
-            "evaluate": self._config.evaluation.every,
-            "save": self._config.checkpoint.every,
-        }
         last = done == self._total
-        due = {name for name, every in periods.items() if last or (every and done % every == 0)}
+        due = {n for n, every in self._periods.items() if last or (every and done % every == 0)}
         # An evaluated state is saved, or the best one might be lost.
         return due | {"save"} if "evaluate" in due else due
 
@@ -234,9 +239,8 @@ class Run:
             values = {"steps": self._total, "seconds": seconds, **_flat(self._results)}
             self._logger.summary(self._total, {**values, "workdir": str(self._workdir)})
 
-    def _per_device(self, value: int) -> jax.Array | np.ndarray:
-        local = self._mesh.size // jax.process_count()
-        return parallel.split(np.full(local, value, np.int32), self._mesh)
+    def _per_device(self, value: int) -> np.ndarray:
+        return np.full(self._mesh.size // jax.process_count(), value, np.int32)
 
 
 def _sinks(config: FrozenConfigDict, workdir: pathlib.Path) -> tuple[logs.Sink, ...]:

@@ -6,21 +6,23 @@ such neighbours.
 """
 
 import mmap
-from collections.abc import Iterable
 
 import numpy as np
 
 
-def announce(array: np.ndarray, parts: Iterable[np.ndarray]) -> None:
-    """Tells the system which contiguous views of a memory-mapped array will be read next.
+def announce(array: np.ndarray, starts: np.ndarray, length: int) -> None:
+    """Tells the system that `length` bytes from each of `starts` on will be read next.
 
     It then reads their pages together, in the background. Nothing happens for arrays in memory, and
     on systems without `madvise`.
+
+    Args:
+      array: a memory-mapped array as `numpy.load` returns it.
+      starts: distances in bytes from the array's first element.
+      length: in bytes.
     """
     if not isinstance(array, np.memmap) or not hasattr(mmap, "MADV_WILLNEED"):
         return
-    begin = array.ctypes.data - array.offset % mmap.ALLOCATIONGRANULARITY
-    for part in parts:
-        first = part.ctypes.data - begin
-        page = first - first % mmap.PAGESIZE
-        array._mmap.madvise(mmap.MADV_WILLNEED, page, first + part.nbytes - page)
+    for start in (array.offset % mmap.ALLOCATIONGRANULARITY + starts).tolist():
+        page = start - start % mmap.PAGESIZE
+        array._mmap.madvise(mmap.MADV_WILLNEED, page, start + length - page)

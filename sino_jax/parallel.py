@@ -4,8 +4,9 @@ All devices of all processes form one mesh with the single axis `AXIS`. A batch 
 everything else is the same on every device.
 """
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -82,18 +83,25 @@ def own_part(padded: Padded) -> Padded:
 
 
 def split(tree: Any, mesh: Mesh) -> Any:
-    """Arrays of this process's part of a batch, as global arrays split over the mesh.
+    """Arrays of this process's part of a batch, as global arrays split over the mesh, in place.
 
-    For a mesh of one device they stay NumPy arrays: a compiled function takes those over in a
-    fraction of the time that it takes to place them beforehand.
+    A function that is called with arrays on their way, such as NumPy arrays, is not computed within
+    its call even where `runtime.use_synchronous_dispatch` asks for that.
     """
-    sharding = NamedSharding(mesh, SPLIT)
+    if jax.process_count() == 1:
+        return jax.block_until_ready(_placing(mesh)(tree))
 
     def place(x):
         x = np.asarray(x, jax.dtypes.canonicalize_dtype(x.dtype))
-        return x if mesh.size == 1 else jax.make_array_from_process_local_data(sharding, x)
+        return jax.make_array_from_process_local_data(NamedSharding(mesh, SPLIT), x)
 
-    return jax.tree.map(place, tree)
+    return jax.block_until_ready(jax.tree.map(place, tree))
+
+
+@functools.cache
+def _placing(mesh: Mesh) -> Callable[[Any], Any]:
+    # Compiled, the identity places a batch in a third of the time that `jax.device_put` takes.
+    return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, SPLIT))
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:

@@ -1,8 +1,8 @@
 """Reading ahead: the next batches are loaded while the device computes."""
 
-from collections import deque
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -18,16 +18,34 @@ def prefetch(
     """
     if depth < 1:
         raise ValueError(f"depth must be at least 1, got {depth}")
-    executor = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
-    waiting = deque()
+    # Two bare queues: an executor takes several times as long, on a core that the step needs.
+    loaded, allowed = SimpleQueue(), SimpleQueue()
+    closed = threading.Event()
+
+    def work():
+        try:
+            for step in steps:
+                allowed.get()
+                if closed.is_set():
+                    return
+                loaded.put((step, load(step), None))
+            loaded.put(None)
+        except BaseException as error:
+            loaded.put((None, None, error))
+
+    thread = threading.Thread(target=work, name="prefetch", daemon=True)
+    for _ in range(depth):
+        allowed.put(True)
+    thread.start()
     try:
-        for step in steps:
-            waiting.append((step, executor.submit(load, step)))
-            if len(waiting) > depth:
-                number, future = waiting.popleft()
-                yield number, future.result()
-        while waiting:
-            number, future = waiting.popleft()
-            yield number, future.result()
+        while (item := loaded.get()) is not None:
+            step, batch, error = item
+            if error is not None:
+                raise error
+            allowed.put(True)
+            yield step, batch
+            del item, batch  # before the next one is waited for: a batch may be large
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        closed.set()
+        allowed.put(True)
+        thread.join()

@@ -21,6 +21,9 @@ Params = Any
 # progress is the fraction of the run that is done.
 LossFn = Callable[[Params, Instance, Key, Array], tuple[PerExample, dict[str, PerExample]]]
 
+# step(state, (batch, weight), control) -> (state, metrics), see `make_step`.
+Step = Callable[["TrainState", Any, "Control"], tuple["TrainState", dict[str, Array]]]
+
 # Bits of a step's status.
 NONFINITE, STOP = 1, 2
 
@@ -84,7 +87,7 @@ def make_step(
     total_steps: int,
     accumulate: int = 1,
     ema_decay: float = 0.0,
-) -> Callable[..., tuple[TrainState, dict[str, Array]]]:
+) -> Step:
     """``step(state, batch, control) -> (state, metrics)``, compiled; `state` is consumed.
 
     With weights wᵢ (zero for examples that only fill up a batch) the step descends along the
