@@ -10,12 +10,12 @@ after every batch, so that each batch is read from disk again).
 
 Machines change their speed by more than the few percent that are to be measured. So the trainer's
 own loop stops after every window of steps, for as many bare ones (`alternating`), and what counts
-is the median over all windows of their ratio to the mean of the bare windows before and after.
+is the median over all windows of their ratio to the mean of the bare windows before and after. How
+long the loop waits for batches is measured within it (`waiting`).
 """
 
 import contextlib
 import functools
-import itertools
 import json
 import mmap
 import os
@@ -25,27 +25,25 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 from unittest import mock
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
 from sino_jax import config as configs
-from sino_jax import data, equations, network, parallel, runtime, tasks, train
+from sino_jax import data, equations, loop, network, runtime, tasks, train
 from sino_jax import logging as logs
 from sino_jax import optimizer as optimizers
 from sino_jax.loss import training_loss
-from sino_jax.step import Control, init_state, make_step
+from sino_jax.prefetch import prefetch
 from solvers import storage
 
 RESULT = pathlib.Path("results/benchmarks/training.json")
 GRID, SAMPLES, BATCH = 65, 2048, 8
 # A window is long beside the batches that are read ahead during the one before it, and short beside
 # the changes of the machine's speed. The trainer logs once in each, twice as often as by default.
-WINDOW, WINDOWS, REPEATS = 25, 21, 2
+WINDOW, WINDOWS, REPEATS = 25, 21, 3
 _FNO = {"name": "fno", "n_modes": (12, 12), "out_channels": 1, "boundary_channels": 4}
 MODELS = {
     # That of ``experiments.configs.darcy``, preset small, and one whose steps are much shorter.
@@ -81,41 +79,62 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def alternating(others: dict[str, Callable[[], float]]) -> Iterator[dict[str, list[float]]]:
-    """Times windows of a trainer's steps as it logs them, and after each one of the `others`."""
-    seconds = {name: [] for name in ("trainer", *others)}
+def alternating(time_bare: Callable[[], float]) -> Iterator[dict[str, list[float]]]:
+    """Seconds a step of each window of a trainer, as it logs them, and of bare ones after each."""
+    seconds = {"trainer": [], "bare": []}
     log, since = logs.Logger.train, time.perf_counter()
 
     def log_and_pause(*args):
         nonlocal since
         log(*args)
         seconds["trainer"].append((time.perf_counter() - since) / WINDOW)
-        for name, time_window in others.items():
-            seconds[name].append(time_window())
+        seconds["bare"].append(time_bare())
         since = time.perf_counter()
 
     with mock.patch.object(logs.Logger, "train", log_and_pause):
         yield seconds
 
 
+@contextlib.contextmanager
+def waiting() -> Iterator[list[float]]:
+    """Seconds that a trainer waits for the batch of each step."""
+    seconds = []
+
+    def timed(*args):
+        with contextlib.closing(prefetch(*args)) as stream:
+            while True:
+                start = time.perf_counter()
+                item = next(stream, None)
+                seconds.append(time.perf_counter() - start)
+                if item is None:
+                    return
+                yield item
+                del item
+
+    with mock.patch.object(loop, "prefetch", timed):
+        yield seconds
+
+
 def measure(model: dict, path: pathlib.Path, place: pathlib.Path) -> dict:
     config = config_of(model, path)
-    timers = step_timers(config, path)
+    time_bare = bare_timer(config, path)
     task = tasks.build(config)
     tasks_of = {"in_memory": task, "from_disk": evicting(task)}
-    seconds = {name: {} for name in tasks_of}
+    seconds = {name: {"trainer": [], "bare": []} for name in tasks_of}
+    waits = {name: [] for name in tasks_of}
     read = 0
     for number in range(REPEATS):
         for name, chosen in tasks_of.items():
             for field in task.train[0].fields.values():
                 field.sum()  # reads all of it
             before = read_from_disk()
-            with alternating(timers) as windows:
+            with alternating(time_bare) as windows, waiting() as waited:
                 train.run(chosen, config, place / f"{name}-{number}")
             read += read_from_disk() - before if name == "from_disk" else 0
+            # The first window compiles.
+            waits[name] += waited[WINDOW:]
             for timed, values in windows.items():
-                # The first window compiles.
-                seconds[name].setdefault(timed, []).append(values[1:])
+                seconds[name][timed].append(values[1:])
     dataset = tasks_of["from_disk"].train[0]
     loads = []
     for first in range(0, 40 * BATCH, BATCH):
@@ -128,7 +147,7 @@ def measure(model: dict, path: pathlib.Path, place: pathlib.Path) -> dict:
         "batch": BATCH,
         "model": model,
         "steps_per_window": WINDOW,
-        **{name: _summary(times) for name, times in seconds.items()},
+        **{name: _summary(seconds[name], waits[name]) for name in tasks_of},
         "load_ms": 1e3 * statistics.median(loads),
         "load_ms_worst": 1e3 * max(loads),
         "data_megabytes": size / 1e6,
@@ -139,25 +158,16 @@ def measure(model: dict, path: pathlib.Path, place: pathlib.Path) -> dict:
     }
 
 
-def _summary(seconds: dict[str, list[list[float]]]) -> dict:
+def _summary(seconds: dict[str, list[list[float]]], waits: list[float]) -> dict:
     """Medians of the times ``[run][window]``, and of their ratios to the bare ones around them."""
-    bare = np.array(seconds["bare"])
-    around = (bare[:, :-1] + bare[:, 1:]) / 2
-    ratios = {
-        name: (np.array(times)[:, 1:] / around).ravel()
-        for name, times in seconds.items()
-        if name != "bare"
-    }
+    trainer, bare = np.array(seconds["trainer"]), np.array(seconds["bare"])
+    ratios = (2 * trainer[:, 1:] / (bare[:, :-1] + bare[:, 1:])).ravel()
     return {
-        "windows": around.size,
-        "ms": {name: 1e3 * float(np.median(times)) for name, times in seconds.items()},
-        "overhead_percent": {
-            name: 100 * (float(np.median(ratio)) - 1) for name, ratio in ratios.items()
-        },
-        "interval_percent": {
-            name: [100 * (limit - 1) for limit in _median_interval(ratio)]
-            for name, ratio in ratios.items()
-        },
+        "windows": ratios.size,
+        "ms": {"trainer": 1e3 * float(np.median(trainer)), "bare": 1e3 * float(np.median(bare))},
+        "overhead_percent": 100 * (float(np.median(ratios)) - 1),
+        "interval_percent": [100 * (limit - 1) for limit in _median_interval(ratios)],
+        "waiting_percent": 100 * float(np.mean(waits) / np.mean(trainer)),
     }
 
 
@@ -216,50 +226,31 @@ def evicting(task: tasks.Task) -> tasks.Task:
     return task._replace(train=sets)
 
 
-def step_timers(config, path: pathlib.Path) -> dict[str, Callable[[], float]]:
-    """Seconds a step on one batch on the device: of the trainer's step, then of the bare one."""
+def bare_timer(config, path: pathlib.Path) -> Callable[[], float]:
+    """A function that takes a window of bare steps on one batch and returns seconds a step."""
     equation = equations.get("darcy")
     model, apply_fn = network.build(config, equation, None)
     optimizer = optimizers.build(config.optimizer, config.steps)
     key = jax.random.key(0)
-    batch = data.load(path).examples(np.arange(BATCH))
+    batch = jax.device_put(data.load(path).examples(np.arange(BATCH)))
     params = jax.jit(lambda: network.init(model, equation, (GRID, GRID), key))()
-
-    def loss_fn(params, batch, key, progress):
-        options = {"equation": equation, "key": key, "progress": progress}
-        return training_loss(apply_fn, params, batch, **options)
+    carry = (params, optimizer.init(params))
 
     @functools.partial(jax.jit, donate_argnums=0)
-    def bare(carry, batch):
+    def step(carry, batch):
         params, state = carry
-        loss, gradient = jax.value_and_grad(lambda p: loss_fn(p, batch, key, 0.0)[0].mean())(params)
+        options = {"equation": equation, "key": key, "progress": 0.0}
+        loss, gradient = jax.value_and_grad(
+            lambda params: training_loss(apply_fn, params, batch, **options)[0].mean()
+        )(params)
         updates, state = optimizer.update(gradient, state, params)
         return (optax.apply_updates(params, updates), state), loss
 
-    mesh = parallel.data_mesh()
-    full = make_step(loss_fn, optimizer, mesh, total_steps=config.steps)
-    whole = parallel.replicate(init_state(params, optimizer, key, averaged=False), mesh)
-    weighted = jax.device_put((batch, np.ones(BATCH, np.float32)))
-    on_device = jax.device_put(batch)
-    numbers = map(functools.partial(np.full, 1, dtype=np.int32), itertools.count())
-    never = np.zeros(1, np.int32)
-    return {
-        "step": _window_timer(
-            lambda state: full(state, weighted, Control(next(numbers), never))[0], whole
-        ),
-        "bare": _window_timer(
-            lambda carry: bare(carry, on_device)[0],
-            jax.tree.map(jnp.copy, (params, optimizer.init(params))),
-        ),
-    }
-
-
-def _window_timer(advance: Callable[[Any], Any], carry: Any) -> Callable[[], float]:
     def time_window() -> float:
         nonlocal carry
         start = time.perf_counter()
         for _ in range(WINDOW):
-            carry = advance(carry)
+            carry, _ = step(carry, batch)
         jax.block_until_ready(carry)
         return (time.perf_counter() - start) / WINDOW
 
@@ -272,16 +263,17 @@ def table(result: dict) -> str:
         f"FNO, {result['grid']}² grid, batch {result['batch']}, {result['cores']} cores; medians "
         f"of windows of {WINDOW} steps, in brackets their 95 % confidence interval",
         "",
-        "| | ms a step | percent more than the bare step |",
-        "|---|---|---|",
+        "| | bare ms a step | trainer | percent more | waiting for data, percent |",
+        "|---|---|---|---|---|",
     ]
-    names = {"bare": "bare compiled step", "step": "the trainer's compiled step"}
     for place, label in (("in_memory", "data in memory"), ("from_disk", "every batch from disk")):
         measured = result[place]
-        for name, milliseconds in measured["ms"].items():
-            more = "" if name == "bare" else _percent(measured, name)
-            label_of = names.get(name, "trainer, " + label)
-            lines.append(f"| {label_of} | {milliseconds:.2f} | {more} |")
+        low, high = measured["interval_percent"]
+        lines.append(
+            f"| {label} | {measured['ms']['bare']:.2f} | {measured['ms']['trainer']:.2f} | "
+            f"{measured['overhead_percent']:.1f} ({low:.1f} to {high:.1f}) | "
+            f"{measured['waiting_percent']:.2f} |"
+        )
     return "\n".join(
         [
             *lines,
@@ -293,11 +285,6 @@ def table(result: dict) -> str:
             f"{result['read_megabytes_per_step']:.2f} MB read from disk a step.",
         ]
     )
-
-
-def _percent(measured: dict, name: str) -> str:
-    low, high = measured["interval_percent"][name]
-    return f"{measured['overhead_percent'][name]:.1f} ({low:.1f} to {high:.1f})"
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def pad(ids: np.ndarray, size: int, parts: int) -> Padded:
     full = -(-size // parts) * parts
     weight = np.zeros(full, np.float32)
     weight[: len(ids)] = 1
-    return Padded(np.resize(ids, full), weight)
+    return Padded(ids.take(np.arange(full), mode="wrap"), weight)
 
 
 def own_part(padded: Padded) -> Padded:

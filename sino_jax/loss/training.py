@@ -48,11 +48,8 @@ def choose(options: Mapping[str, Any], *, seed: int, step: int, total_steps: int
     sizes = [n if np.isscalar(n) else tuple(n) for n in options.get("sub_sizes", ())]
     rates = list(options.get("super_rates", ()))
     # Size and rate share one draw, which keeps programs few; sums of losses do not mind.
-    draw = int(
-        np.random.default_rng((seed, step)).integers(
-            math.lcm(max(1, len(sizes)), max(1, len(rates)))
-        )
-    )
+    pairs = math.lcm(max(1, len(sizes)), max(1, len(rates)))
+    draw = int(np.random.default_rng((seed, step)).integers(pairs)) if pairs > 1 else 0
     begun = step / total_steps >= options.get("super_start", SUPER_START)
     return Choice(
         sub_sizes=(sizes[draw % len(sizes)],) if sizes else (),

@@ -55,9 +55,21 @@ def test_accelerators_keep_their_allocator():
     assert runtime.tuned_environment({"JAX_PLATFORMS": "cuda"}) is None
 
 
+def printed(program, **variables):
+    """What a program prints in a process of its own, on the CPU."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.fspath(ROOT)}
+    environment.pop(runtime.CACHE_SWITCH, None)
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={**environment, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+
+
 def test_a_second_start_reads_compiled_programs(tmp_path):
-    program = textwrap.dedent(
-        """
+    program = """
         import jax, jax.numpy as jnp
         from sino_jax import runtime
         print(runtime.use_compilation_cache())
@@ -67,20 +79,22 @@ def test_a_second_start_reads_compiled_programs(tmp_path):
         jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((8, 8))).block_until_ready()
         print(sum(name.endswith("cache_hits") for name in events) > 0)
         """
-    )
-    environment = {**os.environ, "XDG_CACHE_HOME": os.fspath(tmp_path), "JAX_PLATFORMS": "cpu"}
-    environment.pop(runtime.CACHE_SWITCH, None)
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**environment, "PYTHONPATH": os.fspath(ROOT)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for _ in range(2)
-    ]
+    outputs = [printed(program, XDG_CACHE_HOME=os.fspath(tmp_path)) for _ in range(2)]
     assert outputs == [[f"{tmp_path}/sino_jax/compiled", hit] for hit in ("False", "True")]
+
+
+def test_a_function_of_a_placed_batch_is_computed_within_its_call():
+    # NumPy arrays in the place of the batch, or the default dispatch, give False.
+    program = """
+        import jax, numpy as np
+        from sino_jax import parallel, runtime
+        runtime.use_synchronous_dispatch()
+        batch = parallel.split(np.eye(1000, dtype=np.float32), parallel.data_mesh())
+        powers = jax.jit(lambda x: jax.lax.fori_loop(0, 10, lambda _, y: y @ x, x))
+        powers.lower(batch).compile()
+        print(powers(batch).is_ready())
+        """
+    assert printed(program) == ["True"]
 
 
 def test_the_cache_can_be_turned_off(monkeypatch):
