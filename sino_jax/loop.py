@@ -142,8 +142,8 @@ class Run:
             for number, (step, batch, numbers) in stream:
                 control = Control(numbers, self._stop[bool(self._request)])
                 state, metrics = step(state, batch, control)
-                # Freeing arrays lets other threads run. Now none waits; later the next batch's
-                # does, and this one would have to wait for it.
+                # Freeing arrays releases Python's lock. Nobody waits for it here; the stream's
+                # thread, once woken for another batch, would take it and keep it for long.
                 del batch, numbers, control
                 in_flight.append((number, metrics))
                 due = self._due(number + 1)
