@@ -3,20 +3,25 @@
     python -m benchmarks train_step
 
 Both sides build the same architecture with the same number of parameters, and time the forward pass
-and a full step: relative L2 loss, gradient, Adam. Each measurement is a process of its own, because
-the allocator is set up by the environment a process starts with; both sides get the same. Peak
-memory is the process's largest resident set, the libraries themselves included.
+and a full step: relative L2 loss, gradient, Adam. Each side is a process of its own, because the
+allocator is set up by the environment a process starts with; both get the same. They take turns of
+a few calls, since the machine's speed changes by the minute, and the ratios are medians over pairs
+of turns. Peak memory is a process's largest resident set, the libraries themselves included.
 """
 
 import dataclasses
 import json
 import math
+import operator
 import os
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 from sino_jax import runtime
 
@@ -64,6 +69,7 @@ CASES = (
     Case("small 129²", 8, 129, 5, 1, width=32, modes=16),
 )
 CROPS = (33, 65, 97, 129)
+TURNS, CALLS = 6, 4  # of a side in each case, and of a function in each turn
 
 
 def main() -> None:
@@ -72,15 +78,29 @@ def main() -> None:
         settings = ("tuned", "default") if case.name == "darcy" else ("tuned",)
         for allocator in settings:
             row = dict(case=case.name, allocator=allocator, gflop=case.step_flops() / 1e9)
-            # In turns, and the better one of each side: the machine's speed changes by the minute.
-            turns = [{side: _run(side, case, allocator) for side in ("jax", "torch")} for _ in "12"]
-            for side in ("jax", "torch"):
-                row[side] = min((turn[side] for turn in turns), key=lambda run: run["step_ms"])
-            results["rows"].append(row)
+            results["rows"].append({**row, **_compare(case, allocator)})
             _save(results)
     results["costs"] = _run("costs", CASES[0], "tuned")
     _save(results)
     print(_tables(results))
+
+
+def _compare(case: Case, allocator: str) -> dict:
+    """Times and memory of both sides, and the ratios of their times."""
+    times = {(side, name): [] for side in ("jax", "torch") for name in ("step", "forward")}
+    with _started("jax", case, allocator) as jax, _started("torch", case, allocator) as torch:
+        processes = dict(jax=jax, torch=torch)
+        for _ in range(TURNS):
+            for name in ("step", "forward"):
+                for side, process in processes.items():
+                    times[side, name].append(_ask(process, name))
+        row = {side: _ask(process, "summary") for side, process in processes.items()}
+    for (side, name), values in times.items():
+        row[side][f"{name}_ms"] = statistics.median(values)
+    for name in ("step", "forward"):
+        ratios = map(operator.truediv, times["torch", name], times["jax", name])
+        row[f"{name}_ratio"] = statistics.median(ratios)
+    return row
 
 
 def _save(results: dict) -> None:
@@ -88,13 +108,32 @@ def _save(results: dict) -> None:
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 
+def _started(side: str, case: Case, allocator: str) -> subprocess.Popen:
+    """A process of this module that answers on its standard output, see `_worker`."""
+    untouched = {key: value for key, value in os.environ.items() if key not in runtime.ALLOCATOR}
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.train_step", side, case.name],
+        env={**untouched, **(runtime.ALLOCATOR if allocator == "tuned" else {})},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _ask(process: subprocess.Popen, question: str) -> Any:
+    """The answer of a started process, once it is ready for the question."""
+    process.stdin.write(question + "\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        raise RuntimeError(f"{process.args} ended with exit code {process.wait()}")
+    return json.loads(answer)
+
+
 def _run(side: str, case: Case, allocator: str) -> dict:
     """One measurement in a process of its own."""
-    untouched = {key: value for key, value in os.environ.items() if key not in runtime.ALLOCATOR}
-    environment = {**untouched, **(runtime.ALLOCATOR if allocator == "tuned" else {})}
-    command = [sys.executable, "-m", "benchmarks.train_step", side, case.name]
-    output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return json.loads(output.stdout.splitlines()[-1])
+    with _started(side, case, allocator) as process:
+        return _ask(process, "summary")
 
 
 def _milliseconds(function, *, budget: float = 4.0) -> float:
@@ -182,15 +221,27 @@ def _torch_functions(case: Case):
     return forward, step, parameters
 
 
-def _training_worker(side: str, case: Case) -> dict:
+def _training_worker(side: str, case: Case) -> dict[str, Callable[[], Any]]:
     functions = _jax_functions if side == "jax" else _torch_functions
     forward, step, parameters = functions(case)
     begin = time.perf_counter()
     step()
     first = time.perf_counter() - begin
-    timings = dict(step_ms=_milliseconds(step), forward_ms=_milliseconds(forward, budget=2.0))
+    for _ in range(CALLS):
+        step()
+    # That of training: forward passes between the steps would add to it.
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return dict(**timings, first_step_s=first, peak_mb=memory, parameters=parameters)
+    for _ in range(CALLS):
+        forward()
+
+    def turn(function):
+        begin = time.perf_counter()
+        for _ in range(CALLS):
+            function()
+        return 1e3 * (time.perf_counter() - begin) / CALLS
+
+    summary = dict(first_step_s=first, peak_mb=memory, parameters=parameters)
+    return dict(step=lambda: turn(step), forward=lambda: turn(forward), summary=lambda: summary)
 
 
 def _peak_worker(_: Case) -> dict:
@@ -249,9 +300,9 @@ def _tables(results: dict) -> str:
         lines.append(
             f"| {row['case']} | {row['allocator']} "
             f"| {ours['step_ms']:.0f} | {theirs['step_ms']:.0f} "
-            f"| **{theirs['step_ms'] / ours['step_ms']:.2f}** "
+            f"| **{row['step_ratio']:.2f}** "
             f"| {ours['forward_ms']:.0f} | {theirs['forward_ms']:.0f} "
-            f"| {theirs['forward_ms'] / ours['forward_ms']:.2f} "
+            f"| {row['forward_ratio']:.2f} "
             f"| {ours['peak_mb']:.0f} | {theirs['peak_mb']:.0f} "
             f"| {row['gflop']:.1f} | {fraction:.0%} |"
         )
@@ -263,10 +314,15 @@ def _tables(results: dict) -> str:
 
 
 def _worker(side: str, name: str) -> None:
+    """Answers the questions of `_ask`, one a line, in JSON."""
     case = next(case for case in CASES if case.name == name)
     special = {"peak": _peak_worker, "costs": _costs_worker}
-    result = special[side](case) if side in special else _training_worker(side, case)
-    print(json.dumps(result))
+    if side in special:
+        answers = dict(summary=lambda: special[side](case))
+    else:
+        answers = _training_worker(side, case)
+    for question in sys.stdin:
+        print(json.dumps(answers[question.strip()]()), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -238,4 +239,15 @@ def _split_signs(spectrum: Float[Array, "n waves 2 rest"]) -> Float[Array, "n 2 
 
 
 def _left_multiply(matrix: np.ndarray, blocks: Float[Array, "n q r"]) -> Float[Array, "n p r"]:
-    return jnp.matmul(jnp.broadcast_to(jnp.asarray(matrix), (len(blocks), *matrix.shape)), blocks)
+    """matrix @ blocks; both it and its gradient in the form that XLA spreads over cores."""
+
+    @jax.custom_vjp
+    def product(blocks):
+        transposed = jnp.broadcast_to(jnp.asarray(matrix.T), (len(blocks), *matrix.T.shape))
+        return jax.lax.dot_general(transposed, blocks, (((1,), (1,)), ((0,), (0,))))
+
+    product.defvjp(
+        lambda blocks: (product(blocks), ()),
+        lambda _, cotangent: (_left_multiply(matrix.T, cotangent),),
+    )
+    return product(blocks)
