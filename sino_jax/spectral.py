@@ -10,6 +10,7 @@ so that coefficients do not depend on the resolution. P is the *period* in point
 unless given: a field on a larger period is zero outside its grid, and only its grid is evaluated.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -240,14 +241,15 @@ def _split_signs(spectrum: Float[Array, "n waves 2 rest"]) -> Float[Array, "n 2 
 
 def _left_multiply(matrix: np.ndarray, blocks: Float[Array, "n q r"]) -> Float[Array, "n p r"]:
     """matrix @ blocks; both it and its gradient in the form that XLA spreads over cores."""
-
-    @jax.custom_vjp
-    def product(blocks):
-        transposed = jnp.broadcast_to(jnp.asarray(matrix.T), (len(blocks), *matrix.T.shape))
-        return jax.lax.dot_general(transposed, blocks, (((1,), (1,)), ((0,), (0,))))
-
+    product = jax.custom_vjp(functools.partial(_contract, matrix.T))
     product.defvjp(
-        lambda blocks: (product(blocks), ()),
-        lambda _, cotangent: (_left_multiply(matrix.T, cotangent),),
+        lambda blocks: (_contract(matrix.T, blocks), ()),
+        lambda _, cotangent: (_contract(matrix, cotangent),),
     )
     return product(blocks)
+
+
+def _contract(matrix: np.ndarray, blocks: Float[Array, "n q r"]) -> Float[Array, "n p r"]:
+    """matrix.T @ blocks, as a contraction over the rows of both."""
+    repeated = jnp.broadcast_to(jnp.asarray(matrix), (len(blocks), *matrix.shape))
+    return jax.lax.dot_general(repeated, blocks, (((1,), (1,)), ((0,), (0,))))
