@@ -100,7 +100,7 @@ def split(tree: Any, mesh: Mesh) -> Any:
 
 @functools.cache
 def _placing(mesh: Mesh) -> Callable[[Any], Any]:
-    # Compiled, the identity places a batch in a third of the time that `jax.device_put` takes.
+    # Compiled, the identity places a batch faster than `jax.device_put` does.
     return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, SPLIT))
 
 
