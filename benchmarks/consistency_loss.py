@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from sino_jax import equations, loss, models, subdomain
+from sino_jax import equations, loss, models, problem
 from sino_jax.types import Instance
 
 POINTS, BATCH = 129, 8
@@ -66,7 +66,7 @@ def make_step(model, optimizer, **options):
 
 def measure(steps, model, optimizer, instance) -> tuple[float, float]:
     """Mean seconds of a step over rounds through all `steps`, and seconds to compile them."""
-    inputs = subdomain.inputs(equations.get("darcy"), instance)
+    inputs = problem.inputs(equations.get("darcy"), instance)
     variables = model.init(jax.random.key(0), inputs, instance.scale)
     state = optimizer.init(variables)
     keys = jax.random.split(jax.random.key(1), ROUNDS)

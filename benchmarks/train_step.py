@@ -43,7 +43,7 @@ class Case:
 
     def forward_flops(self) -> tuple[float, float, float]:
         """Of the pointwise maps, the Fourier transforms and the mixing of modes."""
-        from sino_jax import bands, dft
+        from sino_jax.nn import bands, dft
 
         grid, modes = (self.points,) * 2, (self.modes,) * 2
         w, expanded = self.width, 2 * self.width
@@ -260,7 +260,7 @@ def _costs_worker(_: Case) -> dict:
     """Step time against grid, modes and width; compile time of crop sizes; matrix against FFT."""
     import jax
 
-    from sino_jax import spectral
+    from sino_jax.nn import spectral
 
     base = Case("base", 8, 65, 5, 1, width=32, modes=12)
     variants = {f"{n}² points": dataclasses.replace(base, points=n) for n in CROPS}

@@ -31,12 +31,15 @@ import jax
 import numpy as np
 import optax
 
-from sino_jax import config as configs
-from sino_jax import data, equations, loop, network, runtime, tasks, train
-from sino_jax import logging as logs
-from sino_jax import optimizer as optimizers
+from sino_jax import data, equations, runtime, train
+from sino_jax.data.prefetch import prefetch
 from sino_jax.loss import training_loss
-from sino_jax.prefetch import prefetch
+from sino_jax.models import network
+from sino_jax.train import config as configs
+from sino_jax.train import logging as logs
+from sino_jax.train import loop
+from sino_jax.train import optimizer as optimizers
+from sino_jax.train import task as tasks
 from solvers import storage
 
 RESULT = pathlib.Path("results/benchmarks/training.json")

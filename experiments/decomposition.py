@@ -23,11 +23,12 @@ from ml_collections import ConfigDict
 from experiments import decomposition_figures, paper, trained_run
 from experiments.configs import decomposition as configs
 from experiments.trained_run import TrainedRun
-from sino_jax import data, decomposition, partition, provenance, runtime
+from sino_jax import data, decomposition, partition, runtime
 from sino_jax.data import Dataset
 from sino_jax.loss import relative_l2
-from sino_jax.loss.scale_consistency import predict
 from sino_jax.operator import POINTS_PER_CALL
+from sino_jax.problem import predict
+from sino_jax.train import provenance
 from sino_jax.types import ApplyFn, Instance
 from solvers import generate
 from solvers.configs import darcy as data_configs

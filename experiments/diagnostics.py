@@ -3,8 +3,8 @@
     python -m experiments.diagnostics --run runs/darcy/small/fno/seed-0 \\
         runs/darcy/small/fno+scale/seed-0 --write
 
-For every run the terms of `sino_jax.theorem` are measured at each of its checkpoints (train with
-``--keep_every=100`` to have many), on two families of media:
+For every run the terms of `sino_jax.diagnostics.theorem` are measured at each of its checkpoints
+(train with ``--keep_every=100`` to have many), on two families of media:
 
     smooth      random media with |∇a| = s exactly, as the theorem wants them, s = M and s = δ
     two-phase   the test sets. A jump between neighbouring nodes has |∇a| in proportion to the
@@ -28,10 +28,12 @@ from ml_collections import ConfigDict
 from experiments import diagnostics_figures, trained_run
 from experiments.configs import diagnostics as configs
 from experiments.trained_run import TrainedRun
-from sino_jax import data, error_estimate, operator, provenance, runtime, theorem
+from sino_jax import data, operator, runtime
+from sino_jax.diagnostics import error_estimate, theorem
 from sino_jax.loss import relative_l2
-from sino_jax.loss.scale_consistency import predict
 from sino_jax.operator import Operator
+from sino_jax.problem import predict
+from sino_jax.train import provenance
 from sino_jax.types import Instance
 from solvers import darcy, generate, random_fields
 from solvers.configs import darcy as data_configs

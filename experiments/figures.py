@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments import runner, tables
-from sino_jax import boundary, data, loss, operator, runtime, scale_range
-from sino_jax import logging as logs
+from sino_jax import channels, data, loss, operator, runtime, scale_range
 from sino_jax.equations import Equation
+from sino_jax.train import logging as logs
 
 # Parts of the training loss and how their curves are drawn.
 LOSS_PARTS = {"supervised": "-", "sub_domain": "--", "super_domain": ":"}
@@ -103,8 +103,8 @@ def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -
             prediction = trained.solve(instance.coefficient, given, instance.scale)
         error = float(
             loss.relative_l2(
-                boundary.to_channels(prediction),
-                boundary.to_channels(jnp.asarray(instance.solution)),
+                channels.to_channels(prediction),
+                channels.to_channels(jnp.asarray(instance.solution)),
             )[0]
         )
         truth, guess = (_panel(np.asarray(f)[0], 0) for f in (instance.solution, prediction))

@@ -19,11 +19,13 @@ from jax.stages import Traced
 from ml_collections import ConfigDict
 
 from experiments import runner
-from sino_jax import config as training_configs
-from sino_jax import equations, network, optimizer, parallel, runtime
+from sino_jax import equations, runtime
 from sino_jax.equations import Equation
 from sino_jax.loss import training_loss
-from sino_jax.step import Control, init_state, make_step
+from sino_jax.models import network
+from sino_jax.train import config as training_configs
+from sino_jax.train import optimizer, parallel
+from sino_jax.train.step import Control, init_state, make_step
 from sino_jax.types import Instance
 from solvers import generate, recipes
 

@@ -22,7 +22,8 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from experiments import models
-from sino_jax import checkpoint, equations, provenance, runtime, scale_range, train
+from sino_jax import checkpoint, equations, runtime, scale_range, train
+from sino_jax.train import provenance
 from solvers import generate
 
 RESULT = "result.json"

@@ -9,11 +9,10 @@ section "Boundary condition"). The extended channel of side ``(axis, end)`` is c
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Complex, Float, Inexact
+from jaxtyping import Array, Inexact
 
-from sino_jax.types import Batch, PerExample, RealBatch, Sample
+from sino_jax.types import PerExample, RealBatch, Sample
 
 
 class Side(NamedTuple):
@@ -50,12 +49,6 @@ def extended_traces(field: Sample, sides: Sequence[Side]) -> Sample:
     return jnp.concatenate(traces, axis=-1)
 
 
-def ring(field: Sample) -> Sample:
-    """The field on the outer ring of the grid and zero inside: all that boundary data may hold."""
-    inside = tuple(slice(1, -1) for _ in field.shape[:-1])
-    return field.at[inside].set(0)
-
-
 def magnitude(channels: RealBatch) -> PerExample:
     """Size of the boundary data: the standard deviation over all extended traces of an example.
 
@@ -70,29 +63,3 @@ def magnitude(channels: RealBatch) -> PerExample:
     fallback = jnp.where(mean_square > 0, mean_square, 1)
     # The root is taken last, of a positive number, so that its gradient is finite.
     return jnp.sqrt(jnp.where(meaningful, variance, fallback))
-
-
-def per_example(values: Float[Array, "batch"], like: Batch) -> Float[Array, "batch *ones"]:
-    """One value per example, shaped to multiply the batch `like`."""
-    return values.reshape(-1, *(1,) * (like.ndim - 1))
-
-
-def to_channels(field: Sample) -> Float[Array, "*grid _"]:
-    """A complex field as a real one with (re, im) for each channel; a real field unchanged."""
-    if not jnp.iscomplexobj(field):
-        return field
-    pairs = jnp.stack([field.real, field.imag], axis=-1)
-    return pairs.reshape(*field.shape[:-1], 2 * field.shape[-1])
-
-
-def from_channels(channels: Float[Array, "*grid _"]) -> Sample:
-    """Inverse of `to_channels` for complex fields."""
-    if channels.shape[-1] % 2:
-        raise ValueError(f"channels must come in (re, im) pairs, got {channels.shape[-1]} channels")
-    pairs = channels.reshape(*channels.shape[:-1], -1, 2)
-    return jax.lax.complex(pairs[..., 0], pairs[..., 1])
-
-
-def as_complex(field: Sample) -> Complex[Array, "*grid _"]:
-    """The field in the complex dtype of its precision."""
-    return field if jnp.iscomplexobj(field) else jax.lax.complex(field, jnp.zeros_like(field))

@@ -23,8 +23,8 @@ from sino_jax import boundary as boundaries
 from sino_jax import equations, subdomain
 from sino_jax.equations import Equation
 from sino_jax.loss.relative import l2_norm, relative_l2
-from sino_jax.loss.scale_consistency import predict
 from sino_jax.partition import Patches, cover, merge
+from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Batch, Instance, PerExample, Scale
 
 CRITERIA = ("change", "residual")

@@ -7,7 +7,7 @@ The input holds the arrays ``coefficient`` and ``boundary`` (those that the equa
 problem ``[*grid, channel]`` or many ``[sample, *grid, channel]``, and ``scale``, one number or one
 for each sample. The output gets ``solution`` and, if asked for, ``change`` (relative, of each
 iteration; NaN for those after the tolerance was reached), ``error_estimate``, ``error_upper`` and
-``error_bound`` (see `sino_jax.error_estimate`). It appears when it is complete.
+``error_bound`` (see `sino_jax.diagnostics.error_estimate`). It appears when it is complete.
 """
 
 import argparse
@@ -25,8 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from sino_jax import checkpoint, logging, operator, portable, problems, runtime
-from sino_jax.operator import Operator
+from sino_jax import checkpoint, operator, problem, runtime
+from sino_jax.operator import Operator, portable
+from sino_jax.train import logging
 from sino_jax.types import Instance
 
 FIELDS = ("coefficient", "boundary", "scale")
@@ -75,7 +76,7 @@ def predict_all(
     Returns:
       The arrays of the output file.
     """
-    batch, single = problems.as_batch(
+    batch, single = problem.as_batch(
         trained.equation, *(given[name] for name in FIELDS), smallest_grid=trained.smallest_grid
     )
     first = batch.coefficient if batch.coefficient is not None else batch.boundary
@@ -97,19 +98,19 @@ def _predict(
     trained: Operator, part: Instance, iterations: int, estimate: bool, refinement: dict[str, Any]
 ) -> Arrays:
     """The output arrays of one batch, samples first."""
-    problem = (part.coefficient, part.boundary, part.scale)
+    given = (part.coefficient, part.boundary, part.scale)
     arrays = {}
     if iterations:
-        refined = trained.refine(*problem, iterations=iterations, **refinement)
+        refined = trained.refine(*given, iterations=iterations, **refinement)
         solution = refined.solution
         # A batch that reached the tolerance made fewer iterations than another.
         arrays["change"] = np.full((len(part.scale), iterations), np.nan, np.float32)
         arrays["change"][:, : len(refined.change)] = np.asarray(refined.change).T
     else:
-        solution = trained.solve(*problem)
+        solution = trained.solve(*given)
     arrays["solution"] = np.asarray(solution)
     if estimate:
-        errors = trained.estimate_error(*problem, solution=solution)
+        errors = trained.estimate_error(*given, solution=solution)
         arrays["error_estimate"] = np.asarray(errors.relative)
         arrays["error_upper"] = np.asarray(errors.upper)
         arrays["error_bound"] = np.asarray(errors.bound)

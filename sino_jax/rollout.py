@@ -39,7 +39,7 @@ def rollout(
 
     blocks = None
     if equation.sides:
-        field = instance.boundary if instance.boundary is not None else instance.solution
+        field = instance.field
         if field is None or field.shape[time] != steps * frames:
             raise ValueError(
                 f"a rollout of {steps} steps needs the boundary of {steps * frames} frames, "

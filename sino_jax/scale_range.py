@@ -1,13 +1,10 @@
 """The scales that an operator was trained on, and a warning for problems outside of them."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from sino_jax import subdomain, superdomain
-from sino_jax.equations import Equation
 
 # Scales of data sets are stored as written, those of crops are rounded to single precision.
 ROUND_OFF = 1e-5
@@ -15,29 +12,6 @@ ROUND_OFF = 1e-5
 
 class ScaleWarning(UserWarning):
     """A problem outside the range of scales that an operator was trained on."""
-
-
-def trained_range(
-    equation: Equation,
-    problems: Iterable[tuple[float, Sequence[int]]],
-    loss_options: Mapping[str, Any],
-) -> tuple[float, float]:
-    """Smallest and largest scale that training saw: of the data, its sub- and its super-domains.
-
-    Args:
-      equation: gives the scaling law.
-      problems: scale and grid of every training set.
-      loss_options: of `sino_jax.loss.training_loss`; `sub_sizes` and `super_rates` are read.
-    """
-    scales = []
-    for scale, grid in problems:
-        sizes = subdomain.fitting_sizes(loss_options.get("sub_sizes", ()), grid)
-        ratios = [equation.ratio(equation.crop_size(size, grid), grid) for size in sizes]
-        for rate in loss_options.get("super_rates", ()):
-            larger = superdomain.superdomain_shape(equation, grid, rate)
-            ratios.append(1 / equation.ratio(grid, larger))
-        scales += [scale, *(float(equation.rescale(scale, ratio)) for ratio in ratios)]
-    return min(scales), max(scales)
 
 
 def outside(scale: Any, trained: Sequence[float], *, what: str = "scale") -> str | None:

@@ -6,7 +6,6 @@ built on it.
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
@@ -62,25 +61,3 @@ def random_starts(
     starts = grid.random_starts(key, count, size, shape)
     free = jnp.array([[int(not axis.anchored) for axis in equation.axes]], starts.dtype)
     return starts * free
-
-
-def inputs(equation: Equation, instance: Instance) -> Array:
-    """Model inputs ``[batch, *grid, channel]`` of a batch of problems."""
-    field = instance.boundary if instance.boundary is not None else instance.solution
-    return jax.vmap(equation.inputs)(instance.coefficient, field)
-
-
-def fitting_sizes(
-    sizes: Sequence[int | Sequence[int]], shape: Sequence[int]
-) -> tuple[int | tuple[int, ...], ...]:
-    """Those sizes that are proper parts of a grid; one that suits one data set may exceed another.
-
-    Raises:
-      ValueError: none of several is.
-    """
-    sizes = [size if isinstance(size, int) else tuple(size) for size in sizes]
-    first = [size if isinstance(size, int) else size[0] for size in sizes]
-    kept = tuple(size for size, points in zip(sizes, first, strict=True) if points < shape[0])
-    if sizes and not kept:
-        raise ValueError(f"no sub-domain of {sizes} points fits into the training grid {shape}")
-    return kept

@@ -47,7 +47,12 @@ def reflected(instance: Instance, *, equation: Equation, rate: float) -> Instanc
     images: continuous, of the amplitude and local structure of the data, and compatible at the
     corners. This is the choice for Burgers, whose boundary values in time have no known prior.
     """
-    field = instance.boundary if instance.solution is None else instance.solution
+    if instance.solution is None:
+        raise ValueError(
+            "instance.solution is needed: the interior of instance.boundary, which a reflection "
+            "would make part of the larger boundary, is not known; got None"
+        )
+    field = instance.solution
     shape = field.shape[1:-1]
     larger = superdomain_shape(equation, shape, rate)
 

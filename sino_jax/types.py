@@ -37,3 +37,8 @@ class Instance(NamedTuple):
     boundary: Batch | None
     scale: Scale
     solution: Batch | None = None
+
+    @property
+    def field(self) -> Batch | None:
+        """The field whose trace is the boundary data: `boundary`, or else the solution."""
+        return self.solution if self.boundary is None else self.boundary

@@ -2,7 +2,7 @@
 
 import jax
 
-from sino_jax import boundary, equations
+from sino_jax import channels, equations
 from solvers import darcy, helmholtz
 
 
@@ -27,7 +27,7 @@ def helmholtz_operator(params, inputs, scale):
         coefficient, field = equation.split(sample)
         return helmholtz.solve(coefficient[..., 0], k, dirichlet=field[..., 0])[..., None]
 
-    return boundary.to_channels(jax.vmap(solve)(inputs, scale))
+    return channels.to_channels(jax.vmap(solve)(inputs, scale))
 
 
 OPERATORS = {"darcy": darcy_operator, "helmholtz": helmholtz_operator}

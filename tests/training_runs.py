@@ -18,9 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sino_jax import checkpoint, data, equations, evaluate, runtime, subdomain, tasks, train
-from sino_jax import config as configs
+from sino_jax import checkpoint, data, equations, problem, runtime, train
 from sino_jax.loss import relative_l2
+from sino_jax.train import config as configs
+from sino_jax.train import evaluate
+from sino_jax.train import task as tasks
 from solvers import storage
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -120,7 +122,7 @@ def stand_in_task(config):
 
     def loss_fn(params, batch, key, progress):
         del progress
-        prediction = apply_fn(params, subdomain.inputs(equation, batch), batch.scale)
+        prediction = apply_fn(params, problem.inputs(equation, batch), batch.scale)
         error = relative_l2(prediction, batch.solution)
         random = jax.random.normal(key, error.shape) * jnp.sum(params["second"])
         return error + noise * random, {"error": error}

@@ -11,7 +11,7 @@ with k̂ = λk and f̂ = λ²f. For Darcy the scale is only a label of the coeff
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
-from sino_jax import boundary
+from sino_jax import boundary, channels
 from sino_jax.equations.equation import Axis, Equation, power_law
 from sino_jax.types import Sample
 
@@ -46,10 +46,10 @@ def helmholtz_residual(
     forcing: Sample | None = None,
 ) -> Inexact[Array, "inner_x inner_y _"]:
     """-∇·(a ∇u) - k² u - f at the inner nodes, with k = `scale`."""
-    solution, coefficient = boundary.as_complex(solution), boundary.as_complex(coefficient)
+    solution, coefficient = channels.as_complex(solution), channels.as_complex(coefficient)
     diffusion = darcy_residual(coefficient, solution, extent=extent)
     residual = diffusion - jnp.asarray(scale, solution.dtype) ** 2 * solution[1:-1, 1:-1]
-    return residual if forcing is None else residual - boundary.as_complex(forcing)[1:-1, 1:-1]
+    return residual if forcing is None else residual - channels.as_complex(forcing)[1:-1, 1:-1]
 
 
 NODES = (Axis("x", "node"), Axis("y", "node"))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sino_jax import boundary, grid
+from sino_jax import boundary, channels, grid
 from sino_jax.boundary import Side
 from sino_jax.types import Instance, Sample
 
@@ -117,12 +117,12 @@ class Equation:
         parts = []
         if self.coefficient_channels:
             self._check_field("coefficient", coefficient, self.coefficient_channels)
-            parts.append(boundary.to_channels(coefficient))
+            parts.append(channels.to_channels(coefficient))
         if self.sides:
             self._check_field("field", field, self.solution_channels)
-            field = boundary.as_complex(field) if self.complex_valued else field
+            field = channels.as_complex(field) if self.complex_valued else field
             traces = boundary.extended_traces(field, self.sides)
-            parts.append(boundary.to_channels(traces))
+            parts.append(channels.to_channels(traces))
         if len({part.shape[:-1] for part in parts}) > 1:
             raise ValueError(
                 f"coefficient and field must have the same grid, got shapes "
@@ -144,7 +144,7 @@ class Equation:
             place = (slice(None),) * side.axis + (side.index,)
             field = field.at[place].set(boundary.trace(extended, side))
             first += self.output_channels
-        field = boundary.from_channels(field) if self.complex_valued else field
+        field = channels.from_channels(field) if self.complex_valued else field
         coefficient = inputs[..., : self.coefficient_channels]
         return coefficient if self.coefficient_channels else None, field
 
@@ -167,9 +167,9 @@ class Equation:
                 f"{self.name} needs {prefix}boundary or {prefix}solution, got None for both"
             )
         batch_shapes = {}
-        for name, (field, channels) in fields.items():
+        for name, (field, count) in fields.items():
             if field is not None:
-                self._check_field(f"{prefix}{name}", field, channels, batched=True)
+                self._check_field(f"{prefix}{name}", field, count, batched=True)
                 batch_shapes[name] = field.shape[:-1]
         if len(set(batch_shapes.values())) > 1:
             raise ValueError(f"the fields of an instance must have one grid, got {batch_shapes}")

@@ -1,9 +1,10 @@
 """Losses: relative errors and scale-consistency. Each returns one value per example."""
 
+from sino_jax.loss.composite import training_loss
+from sino_jax.loss.crops import choose
 from sino_jax.loss.infinitesimal import infinitesimal_scale_consistency
 from sino_jax.loss.relative import relative_h1, relative_l2, relative_l2_central_half
 from sino_jax.loss.scale_consistency import scale_consistency, scale_consistency_over_sizes
-from sino_jax.loss.training import choose, training_loss
 
 __all__ = [
     "choose",

@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax import boundary, equations, grid, subdomain
+from sino_jax import channels, equations, grid, problem
 from sino_jax.equations import Equation
 from sino_jax.loss.relative import l2_norm, relative
-from sino_jax.loss.scale_consistency import predict
+from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Instance, PerExample, Sample
 
 
@@ -64,18 +64,18 @@ def infinitesimal_scale_consistency(
     if instance.coefficient is not None:
         zoom_coefficient = jax.vmap(lambda a: zoom(a, 1.0))(instance.coefficient)
     # Inputs are linear in coefficient and boundary field: their tangent is the inputs of tangents.
-    tangent_inputs = subdomain.inputs(equation, Instance(zoom_coefficient, zoom_field, None))
+    tangent_inputs = problem.inputs(equation, Instance(zoom_coefficient, zoom_field, None))
     one = jnp.ones((), instance.scale.dtype)
     scale, tangent_scale = jax.jvp(
         lambda ratio: equation.rescale(instance.scale, ratio), (one,), (one,)
     )
-    primals = (subdomain.inputs(equation, instance), scale)
+    primals = (problem.inputs(equation, instance), scale)
     tangent = directional_derivative(
         lambda inputs, scale: apply_fn(params, inputs, scale),
         primals,
         (tangent_inputs, tangent_scale),
     )
-    difference = boundary.to_channels(zoom_field) - boundary.to_channels(tangent)
+    difference = channels.to_channels(zoom_field) - channels.to_channels(tangent)
     return relative(l2_norm(difference), l2_norm(field))
 
 

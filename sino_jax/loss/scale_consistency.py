@@ -10,11 +10,11 @@ Differential Equations", section "Scale Consistency" and Algorithms 1 and 2.
 from collections.abc import Callable, Sequence
 
 import jax
-import jax.numpy as jnp
 
-from sino_jax import boundary, equations, subdomain
+from sino_jax import equations, subdomain
 from sino_jax.equations import Equation
 from sino_jax.loss.relative import relative_l2
+from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Batch, Instance, Key, PerExample
 
 DETACHED = ("input", "target", "both", "none")
@@ -118,11 +118,3 @@ def scale_consistency_over_sizes(
     ]
     choice = jax.random.randint(key_size, (), 0, len(sizes))
     return jax.lax.switch(choice, branches, params, key_position)
-
-
-def predict(apply_fn: ApplyFn, params, instance: Instance, equation: Equation) -> Batch:
-    """The model's solution of a batch of problems, complex if the equation's solutions are."""
-    prediction = apply_fn(params, subdomain.inputs(equation, instance), instance.scale)
-    if equation.complex_valued and not jnp.iscomplexobj(prediction):
-        prediction = boundary.from_channels(prediction)
-    return prediction

@@ -16,8 +16,8 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from sino_jax import bands, layers, spectral
 from sino_jax.models.frame import Operator, Outputs
+from sino_jax.nn import bands, layers, spectral
 from sino_jax.types import RealBatch, Scale
 
 

@@ -6,10 +6,10 @@ of their modes to the convolution block (https://arxiv.org/abs/2209.15616, "U-F1
 
 import jax.numpy as jnp
 
-from sino_jax import bands, layers, spectral
-from sino_jax.activation import gelu
 from sino_jax.models.frame import Outputs
 from sino_jax.models.unet import ConvolutionBlock, UNet
+from sino_jax.nn import bands, layers, spectral
+from sino_jax.nn.activation import gelu
 from sino_jax.types import RealBatch
 
 

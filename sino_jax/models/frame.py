@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Shaped
 
-from sino_jax import boundary, grid
+from sino_jax import boundary, channels, grid
 from sino_jax.grid import Centring
 from sino_jax.types import RealBatch, Scale
 
@@ -41,7 +41,7 @@ class Operator(nn.Module, kw_only=True):
         features = inputs
         if self.boundary_channels:
             interior, traces = jnp.split(inputs, [inputs.shape[-1] - self.boundary_channels], -1)
-            size = boundary.per_example(boundary.magnitude(traces), inputs)
+            size = channels.per_example(boundary.magnitude(traces), inputs)
             features = jnp.concatenate([interior, traces / size], axis=-1)
         if self.coordinates:
             shape = inputs.shape[1:-1]
@@ -68,7 +68,7 @@ class Operator(nn.Module, kw_only=True):
         if not jnp.issubdtype(inputs.dtype, jnp.floating):
             raise ValueError(
                 f"inputs must be real floating point, got {inputs.dtype} (complex fields: see "
-                "boundary.to_channels)"
+                "channels.to_channels)"
             )
         dimensions = self.dimensions() or inputs.ndim - 2
         if inputs.ndim != dimensions + 2 or dimensions < 1:

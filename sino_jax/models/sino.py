@@ -14,8 +14,8 @@ from typing import Literal
 
 from jaxtyping import Array
 
-from sino_jax import bands, layers, spectral
 from sino_jax.models.fno import FNO
+from sino_jax.nn import bands, layers, spectral
 
 
 class SINO(FNO, kw_only=True):

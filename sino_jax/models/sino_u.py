@@ -14,9 +14,9 @@ and g_0 is transformed back. Nothing here fills modes that have no energy.
 import flax.linen as nn
 from jaxtyping import Array
 
-from sino_jax import bands, layers, spectral
 from sino_jax.models.frame import Outputs
 from sino_jax.models.sino import SINO
+from sino_jax.nn import bands, layers, spectral
 from sino_jax.types import RealBatch, Scale
 
 Spectra = list[Array]  # one for each level

@@ -10,9 +10,9 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from sino_jax import bands, layers, spectral
 from sino_jax.models.fno import FNO
 from sino_jax.models.frame import Outputs
+from sino_jax.nn import bands, layers, spectral
 from sino_jax.types import RealBatch, Scale
 
 Grid = tuple[int, ...]

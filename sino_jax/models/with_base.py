@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sino_jax import base as bases
-from sino_jax import boundary
+from sino_jax import boundary, channels
 from sino_jax.types import PerExample, RealBatch, Scale
 
 BASES = ("coons", "harmonic", "helmholtz")
@@ -51,7 +51,7 @@ class WithBase(nn.Module, kw_only=True):
         coefficient = interior[..., 0]
         base = self._solve(boundary_field(traces), coefficient, scale)
         correction = self.model(jnp.concatenate([interior, base, traces], axis=-1), scale)
-        gate = boundary.per_example(self._gate(coefficient), inputs)
+        gate = channels.per_example(self._gate(coefficient), inputs)
         return base + gate * bubble(inputs) * correction
 
     def smallest_grid(self) -> int:
@@ -69,10 +69,10 @@ class WithBase(nn.Module, kw_only=True):
         mean = jnp.mean(coefficient, axis=(1, 2))
         solutions = jax.vmap(
             lambda g, k, a: bases.helmholtz(
-                boundary.from_channels(g), k, a, shift=self.shift, extent=extent
+                channels.from_channels(g), k, a, shift=self.shift, extent=extent
             )
         )(field, scale, mean)
-        return boundary.to_channels(solutions)
+        return channels.to_channels(solutions)
 
     def _gate(self, coefficient: Float[Array, "batch x y"]) -> PerExample:
         if self.base == "coons":

@@ -10,7 +10,8 @@ import pytest
 from experiments import darcy, decomposition, diagnostics, figures, runner, tables
 from experiments.configs import darcy as configs
 from experiments.configs import decomposition as decomposition_configs
-from sino_jax import error_estimate, operator
+from sino_jax import operator
+from sino_jax.diagnostics import error_estimate
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from experiments import figures, memory, models, runner, tables
-from sino_jax import checkpoint, interruption, runtime
+from sino_jax import checkpoint, runtime
 from sino_jax.models import build
+from sino_jax.train import interruption
 from tests.training_runs import finish
 
 ROOT = pathlib.Path(__file__).parents[2]

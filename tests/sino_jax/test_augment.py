@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sino_jax import augment, equations, subdomain
+from sino_jax import augment, equations, problem
 from sino_jax.types import Instance
 from solvers import burgers, navier_stokes
 from tests.exact_operators import OPERATORS
@@ -32,12 +32,12 @@ def random_instance(name, shape, *, batch=2, seed=0):
 @pytest.mark.parametrize("name", OPERATORS)
 def test_elliptic_solutions_follow_the_geometry(name, x64):
     equation = equations.get(name)
-    problem = random_instance(name, (9, 9), batch=1)
-    problem = problem._replace(coefficient=jnp.exp(problem.coefficient), solution=None)
-    images = [augment.apply_symmetry(problem, e, equation=equation) for e in ALL_ELEMENTS]
+    original = random_instance(name, (9, 9), batch=1)
+    original = original._replace(coefficient=jnp.exp(original.coefficient), solution=None)
+    images = [augment.apply_symmetry(original, e, equation=equation) for e in ALL_ELEMENTS]
     batch = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *images)
     solved = jax.jit(functools.partial(OPERATORS[name], None))(
-        subdomain.inputs(equation, batch), batch.scale
+        problem.inputs(equation, batch), batch.scale
     )
     for (turns, reflect), solution in zip(ALL_ELEMENTS, solved, strict=True):
         expected = augment.transform(
@@ -105,8 +105,8 @@ def test_curl_of_a_transformed_velocity_is_the_transformed_vorticity(element, x6
 def test_boundary_channels_are_permuted_with_the_geometry():
     equation = equations.get("darcy")
     instance = random_instance("darcy", (7, 7), batch=1)
-    inputs = subdomain.inputs(equation, instance)[0]
-    turned = subdomain.inputs(
+    inputs = problem.inputs(equation, instance)[0]
+    turned = problem.inputs(
         equation, augment.apply_symmetry(instance, (1, False), equation="darcy")
     )[0]
     # A quarter turn carries the side x low to y low, y low to x high, x high to y high.

@@ -6,9 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from sino_jax import config as configs
-from sino_jax import equations, network, operator, predict
+from sino_jax import equations, operator, predict
+from sino_jax.models import network
 from sino_jax.operator import Operator
+from sino_jax.train import config as configs
 from tests import training_runs as runs
 
 

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from sino_jax import runtime
-from sino_jax.prefetch import prefetch
+from sino_jax.data.prefetch import prefetch
 from tests.training_runs import ROOT
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc only")
@@ -87,7 +87,8 @@ def test_a_function_of_a_placed_batch_is_computed_within_its_call():
     # NumPy arrays in the place of the batch, or the default dispatch, give False.
     program = """
         import jax, numpy as np
-        from sino_jax import parallel, runtime
+        from sino_jax import runtime
+        from sino_jax.train import parallel
         runtime.use_synchronous_dispatch()
         batch = parallel.split(np.eye(1000, dtype=np.float32), parallel.data_mesh())
         powers = jax.jit(lambda x: jax.lax.fori_loop(0, 10, lambda _, y: y @ x, x))

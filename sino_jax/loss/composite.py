@@ -1,0 +1,158 @@
+"""The loss that the paper trains with, as one pure function whose parts are reported.
+
+    supervised  +  weight · Σ sub-domain losses  +  annealed weight · Σ super-domain losses
+
+on a batch that is first transformed by random symmetries if any are asked for.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sino_jax import augment, equations, superdomain
+from sino_jax.equations import Equation
+from sino_jax.equations.equation import Symmetry
+from sino_jax.loss.crops import SUPER_START
+from sino_jax.loss.relative import relative_l2
+from sino_jax.loss.scale_consistency import (
+    ErrorFn,
+    predict,
+    scale_consistency,
+    scale_consistency_over_sizes,
+)
+from sino_jax.types import ApplyFn, Instance, Key, PerExample
+
+
+def training_loss(
+    apply_fn: ApplyFn,
+    params,
+    instance: Instance,
+    *,
+    equation: str | Equation,
+    key: Key,
+    progress: float | Float[Array, ""],
+    sub_sizes: Sequence[int | Sequence[int]] = (),
+    sub_count: int = 2,
+    sub_weight: float = 1.0,
+    super_prior: superdomain.Prior | None = None,
+    super_rates: Sequence[float] = (),
+    super_count: int = 2,
+    super_weight: float = 0.25,
+    super_start: float = SUPER_START,
+    detach: str = "input",
+    symmetries: Sequence[Symmetry] = (),
+    error_fn: ErrorFn = relative_l2,
+) -> tuple[PerExample, dict[str, PerExample]]:
+    """Supervised loss plus scale-consistency below and above the scale of the data.
+
+    Args:
+      apply_fn: as for `scale_consistency`.
+      params: passed through to `apply_fn`.
+      instance: problems with solutions.
+
+    Keyword args:
+      equation: a name of `sino_jax.equations`, or an `Equation`.
+      key: everything random is drawn from it.
+      progress: the fraction of the training run that is done; anneals the super-domain weight.
+      sub_sizes: sizes of sub-domains, static; none switches that part off. Of several, a random
+        one is taken in each step.
+      sub_count: sub-domains of each example, all of one size, solved in one call of `apply_fn`.
+      sub_weight: weight of each of them.
+      super_prior: distribution of inputs of a larger scale, see `sino_jax.superdomain`; None
+        continues the data by reflection.
+      super_rates: how much larger super-domains are, static; none switches that part off.
+      super_count: super-domain losses per step.
+      super_weight: weight of each of them at the end of training.
+      super_start: the progress at which they set in. Before, they weigh nothing but cost as much:
+        leave them out, as `choose` does.
+      detach: see `scale_consistency`.
+      symmetries: symmetries of the equation to augment the batch with.
+      error_fn: as for `scale_consistency`.
+
+    Returns:
+      The loss ``[batch]`` and its parts before weighting, each ``[batch]``: "supervised", and where
+      switched on "sub_domain" and "super_domain" (means over their counts).
+    """
+    equation = equations.get(equation)
+    if instance.solution is None:
+        raise ValueError("instance.solution is needed by the supervised part, got None")
+    key_symmetry, key_sub, key_super = jax.random.split(key, 3)
+    if symmetries:
+        instance = augment.random_symmetry(
+            key_symmetry, instance, equation=equation, symmetries=symmetries
+        )
+
+    prediction = predict(apply_fn, params, instance, equation)
+    parts = {"supervised": error_fn(prediction, instance.solution)}
+    total = parts["supervised"]
+
+    if sub_sizes:
+        repeated = jax.tree.map(lambda x: jnp.repeat(x, sub_count, axis=0), instance)
+        losses = scale_consistency_over_sizes(
+            apply_fn,
+            params,
+            repeated,
+            sizes=sub_sizes,
+            key=key_sub,
+            equation=equation,
+            error_fn=error_fn,
+        )
+        parts["sub_domain"] = losses.reshape(-1, sub_count).mean(axis=1)
+        total = total + sub_weight * sub_count * parts["sub_domain"]
+
+    if super_rates:
+        weight = superdomain.annealed_weight(
+            jnp.asarray(progress, total.dtype), start=super_start, maximum=super_weight
+        )
+
+        losses = sum(
+            _super_domain(
+                apply_fn,
+                params,
+                instance,
+                key=k,
+                equation=equation,
+                prior=super_prior,
+                rates=super_rates,
+                detach=detach,
+                error_fn=error_fn,
+            )
+            for k in jax.random.split(key_super, super_count)
+        )
+        parts["super_domain"] = losses / super_count
+        total = total + weight * losses
+    return total, parts
+
+
+def _super_domain(
+    apply_fn, params, instance, *, key, equation, prior, rates, detach, error_fn
+) -> PerExample:
+    """Self-consistency on a super-domain of a random rate, cropped to the size of the data."""
+    shape = instance.solution.shape[1:-1]
+    key_rate, key_inputs, key_position = jax.random.split(key, 3)
+
+    def at_rate(rate):
+        def loss(params):
+            if prior is None:
+                larger = superdomain.reflected(instance, equation=equation, rate=rate)
+            else:
+                larger = superdomain.sample(
+                    prior, key_inputs, instance.scale, equation=equation, shape=shape, rate=rate
+                )
+            return scale_consistency(
+                apply_fn,
+                params,
+                larger,
+                equation=equation,
+                size=shape,
+                key=key_position,
+                detach=detach,
+                error_fn=error_fn,
+            )
+
+        return loss
+
+    choice = jax.random.randint(key_rate, (), 0, len(rates))
+    return jax.lax.switch(choice, [at_rate(rate) for rate in rates], params)

@@ -1,0 +1,82 @@
+"""Sub- and super-domains of a training run: what fits, which one at which step, what scales result.
+
+Sizes and rates come from small static sets, so that the number of compiled programs is bounded.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sino_jax import superdomain
+from sino_jax.equations import Equation
+
+# The progress at which super-domains set in, unless an option says otherwise.
+SUPER_START = 0.25
+
+
+class Choice(NamedTuple):
+    """Options of `training_loss` that a step leaves no choice about: at most one entry each."""
+
+    sub_sizes: tuple[int | tuple[int, ...], ...]
+    super_rates: tuple[float, ...]
+
+
+def choose(options: Mapping[str, Any], *, seed: int, step: int, total_steps: int) -> Choice:
+    """One size and one rate of those in `options`, for one step, drawn on the host.
+
+    With these, `training_loss` compiles to a program without branches, at most one for each pair of
+    size and rate. On CPU that program is twice as fast as one that chooses by `jax.lax.switch`,
+    whose branches XLA does not spread over threads (``python -m benchmarks consistency_loss``), and
+    no device waits for another that drew a larger size.
+    """
+    sizes = [n if np.isscalar(n) else tuple(n) for n in options.get("sub_sizes", ())]
+    rates = list(options.get("super_rates", ()))
+    # Size and rate share one draw, which keeps programs few; sums of losses do not mind.
+    pairs = math.lcm(max(1, len(sizes)), max(1, len(rates)))
+    draw = int(np.random.default_rng((seed, step)).integers(pairs)) if pairs > 1 else 0
+    begun = step / total_steps >= options.get("super_start", SUPER_START)
+    return Choice(
+        sub_sizes=(sizes[draw % len(sizes)],) if sizes else (),
+        super_rates=(rates[draw % len(rates)],) if rates and begun else (),
+    )
+
+
+def fitting_sizes(
+    sizes: Sequence[int | Sequence[int]], shape: Sequence[int]
+) -> tuple[int | tuple[int, ...], ...]:
+    """Those sizes that are proper parts of a grid; one that suits one data set may exceed another.
+
+    Raises:
+      ValueError: none of several is.
+    """
+    sizes = [size if isinstance(size, int) else tuple(size) for size in sizes]
+    first = [size if isinstance(size, int) else size[0] for size in sizes]
+    kept = tuple(size for size, points in zip(sizes, first, strict=True) if points < shape[0])
+    if sizes and not kept:
+        raise ValueError(f"no sub-domain of {sizes} points fits into the training grid {shape}")
+    return kept
+
+
+def trained_range(
+    equation: Equation,
+    problems: Iterable[tuple[float, Sequence[int]]],
+    loss_options: Mapping[str, Any],
+) -> tuple[float, float]:
+    """Smallest and largest scale that training saw: of the data, its sub- and its super-domains.
+
+    Args:
+      equation: gives the scaling law.
+      problems: scale and grid of every training set.
+      loss_options: of `sino_jax.loss.training_loss`; `sub_sizes` and `super_rates` are read.
+    """
+    scales = []
+    for scale, grid in problems:
+        sizes = fitting_sizes(loss_options.get("sub_sizes", ()), grid)
+        ratios = [equation.ratio(equation.crop_size(size, grid), grid) for size in sizes]
+        for rate in loss_options.get("super_rates", ()):
+            larger = superdomain.superdomain_shape(equation, grid, rate)
+            ratios.append(1 / equation.ratio(grid, larger))
+        scales += [scale, *(float(equation.rescale(scale, ratio)) for ratio in ratios)]
+    return min(scales), max(scales)

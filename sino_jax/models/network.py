@@ -1,0 +1,72 @@
+"""From a config to the function ``apply_fn(params, inputs, scale)`` that everything else calls.
+
+The function is the Flax model, preceded by the normalisation of the coefficient channels with
+statistics of the training data, and applied in the config's precision. Training, evaluation and
+`sino_jax.operator` all use it, hence test data is treated as training data was.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from ml_collections import FrozenConfigDict
+
+from sino_jax import models
+from sino_jax.equations import Equation
+from sino_jax.train import precision
+from sino_jax.train.config import to_dict
+from sino_jax.types import ApplyFn, Key
+
+# Statistics of the fields of a data set, see `sino_jax.data.statistics`.
+Statistics = Mapping[str, Mapping[str, list[float]]]
+
+
+def build(
+    config: FrozenConfigDict, equation: Equation, statistics: Statistics | None
+) -> tuple[nn.Module, ApplyFn]:
+    """The model of a config and its `apply_fn`.
+
+    Args:
+      config: a completed config, see `sino_jax.train.config`.
+      equation: gives the number of coefficient channels, the first ones of the inputs.
+      statistics: of the training data; None leaves the inputs as they are.
+    """
+    model = models.build(to_dict(config.model))
+    mode = config.precision
+    precision.policy(mode)  # an unknown one is refused here, before anything is traced
+    affine = None if statistics is None else _coefficient_statistics(equation, statistics)
+
+    def apply_fn(params, inputs, scale):
+        if affine is not None:
+            mean, deviation = (jnp.asarray(values, inputs.dtype) for values in affine)
+            shape = (1,) * (inputs.ndim - 1) + (-1,)
+            inputs = (inputs - mean.reshape(shape)) / deviation.reshape(shape)
+        with precision.policy(mode):
+            return model.apply(params, inputs, scale)
+
+    return model, apply_fn
+
+
+def init(model: nn.Module, equation: Equation, grid: tuple[int, ...], key: Key) -> Any:
+    """Random weights of a model for inputs of an equation; they do not depend on the grid."""
+    inputs = jnp.zeros((1, *grid, equation.input_channels))
+    return jax.jit(model.init)(key, inputs, jnp.ones((1,)))
+
+
+def _coefficient_statistics(
+    equation: Equation, statistics: Statistics
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of all input channels; boundary channels keep 0 and 1."""
+    mean = np.zeros(equation.input_channels)
+    deviation = np.ones(equation.input_channels)
+    channels = equation.coefficient_channels
+    # Past frames of a trajectory are coefficient channels, with the statistics of its field.
+    field = statistics.get("coefficient", statistics.get("trajectory"))
+    if field is not None and channels:
+        mean[:channels] = np.resize(field["mean"], channels)
+        spread = np.resize(field["std"], channels)
+        deviation[:channels] = np.where(spread > 0, spread, 1)
+    return mean, deviation

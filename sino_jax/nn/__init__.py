@@ -1,0 +1,1 @@
+"""Parts of networks: transforms, mixing, features, activation; functions first, then layers."""

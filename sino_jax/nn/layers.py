@@ -1,0 +1,204 @@
+"""Flax layers over `spectral` and `embedding`; fields ``[*grid, batch, channel]``."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sino_jax.grid import Centring
+from sino_jax.nn import bands, embedding, spectral
+from sino_jax.nn.activation import gelu
+from sino_jax.nn.products import tall_product
+from sino_jax.types import Scale
+
+Field = spectral.Field
+Spectrum = spectral.Spectrum
+NORMALISATIONS = ("none", "group")
+EMBEDDINGS = ("mlp", "powers")
+
+
+def padded_period(grid: Sequence[int], *, padding: float, centring: Centring) -> tuple[int, ...]:
+    """Points of the period of a domain that is padded by a fraction of its own length.
+
+    The domain of a node-centred axis is n - 1 spacings long, that of a cell-centred one n.
+    """
+    lengths = [n - 1 if centring == "node" else n for n in grid]
+    return tuple(
+        max(n, round((1 + padding) * length)) for n, length in zip(grid, lengths, strict=True)
+    )
+
+
+class Pointwise(nn.Module):
+    """An affine map of the channels, or of their GeLU, the same at every point."""
+
+    features: int
+    activate: bool = False
+    use_bias: bool = True
+
+    @nn.compact
+    def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
+        channels = field.shape[-1]
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), (channels, self.features))
+        # Flat matrices: contracting several axes at once in the gradient is much slower.
+        rows = field.reshape(-1, channels)
+        mapped = tall_product(rows, kernel.astype(field.dtype), self.activate)
+        if self.use_bias:
+            bias = self.param("bias", nn.initializers.zeros, (self.features,))
+            mapped = mapped + bias.astype(field.dtype)[None]
+        return mapped.reshape(*field.shape[:-1], self.features)
+
+
+class ChannelMlp(nn.Module):
+    """Two affine maps of the channels with a GeLU between them, and one before if asked for."""
+
+    hidden: int
+    features: int
+    activate: bool = False
+
+    @nn.compact
+    def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
+        hidden = Pointwise(self.hidden, activate=self.activate, name="inner")(field)
+        return Pointwise(self.features, activate=True, name="outer")(hidden)
+
+
+class PointwiseBlock(nn.Module):
+    """σ(MLP(σ(K v + W v + b)) + g ⊙ v) from a field v and an integral K v of it.
+
+    Attributes:
+      features: channels of both fields and of the result.
+      hidden: hidden channels of the MLP.
+      linear: leave out both σ, as the last layer of an operator does.
+    """
+
+    features: int
+    hidden: int
+    linear: bool = False
+
+    @nn.compact
+    def __call__(self, field: Field, integral: Field) -> Field:
+        mixed = integral + Pointwise(self.features, name="skip")(field)
+        mlp = ChannelMlp(self.hidden, self.features, activate=not self.linear, name="mlp")
+        gate = self.param("gate", nn.initializers.ones, (self.features,)).astype(field.dtype)
+        gated = gate.reshape(*(1,) * (field.ndim - 1), self.features) * field
+        result = mlp(mixed) + gated
+        return result if self.linear else gelu(result)
+
+
+class Modulation(nn.Module):
+    """Multiplies Fourier coefficients by features h(k, ξ) of the scale and of the frequency.
+
+    The two flags are independent, and with neither the coefficients pass unchanged. In the form
+    "mlp" the factor is 1 + MLP(features of k, features of each |ξ| component), which can couple
+    scale and frequency; in the form "powers" it is the paper's k^{i/(C-1)} |ξ|^{i/(C-1)}, which has
+    no parameters.
+    """
+
+    scale_informed: bool
+    frequency_embedding: bool
+    form: Literal["mlp", "powers"] = "mlp"
+    log_scale: bool = False
+    n_features: int = 16
+
+    @nn.compact
+    def __call__(self, spectrum: Spectrum, scale: Scale) -> Spectrum:
+        if self.form not in EMBEDDINGS:
+            raise ValueError(f"scale_embedding must be one of {EMBEDDINGS}, got {self.form!r}")
+        if not (self.scale_informed or self.frequency_embedding):
+            return spectrum
+        scale = scale.astype(spectrum.dtype)
+        factor = self._mlp(spectrum, scale) if self.form == "mlp" else self._powers(spectrum, scale)
+        return spectrum * jnp.expand_dims(factor, -3)  # the same for real and imaginary part
+
+    def _mlp(self, spectrum: Spectrum, scale: Scale) -> Array:
+        """Broadcasts to ``[*modes, batch, channel]``."""
+        *shape, _, _, channels = spectrum.shape
+        hidden = []  # neither term needs a bias, the features h_0 = 1 play its part
+        if self.scale_informed:
+            features = embedding.scale_features(scale, self.n_features, log=self.log_scale)
+            of_scale = Pointwise(channels, use_bias=False, name="scale")(features)
+            hidden.append(of_scale.reshape(*(1,) * len(shape), *of_scale.shape))
+        if self.frequency_embedding:
+            features = embedding.component_features(bands.modes_of(shape), self.n_features)
+            features = jnp.asarray(features, spectrum.dtype)
+            # Constants have no gradient, and within `shard_map` are alike on all devices where
+            # weights are not: the gradient of `Pointwise` is not made for that.
+            of_frequency = nn.Dense(
+                channels, use_bias=False, dtype=features.dtype, name="frequency"
+            )(features)
+            hidden.append(jnp.expand_dims(of_frequency, -2))
+        return 1 + Pointwise(channels, activate=True, name="factor")(sum(hidden))
+
+    def _powers(self, spectrum: Spectrum, scale: Scale) -> Array:
+        """Broadcasts to ``[*modes, batch, channel]``."""
+        *shape, _, batch, channels = spectrum.shape
+        factor = jnp.ones((*(1,) * len(shape), batch, channels), spectrum.dtype)
+        if self.scale_informed:
+            of_scale = embedding.scale_features(scale, channels, log=self.log_scale)
+            factor = factor * of_scale.reshape(factor.shape)
+        if self.frequency_embedding:
+            features = embedding.magnitude_features(bands.modes_of(shape), channels)
+            factor = factor * jnp.expand_dims(jnp.asarray(features, spectrum.dtype), -2)
+        return factor
+
+
+class TensorKernel(nn.Module):
+    """Each mode's channels times that mode's own complex matrix, ``[*modes, in, out]``.
+
+    A spectrum with fewer modes than `n_modes` uses the weights of its own frequencies.
+    """
+
+    features: int
+    n_modes: tuple[int, ...]
+
+    @nn.compact
+    def __call__(self, spectrum: Spectrum) -> Float[Array, "*modes 2 batch out"]:
+        channels = spectrum.shape[-1]
+        shape = (*bands.band_shape(self.n_modes), channels, self.features)
+        parts = complex_weights(self, shape, spectrum.dtype)
+        return spectral.mix(spectrum, spectral.ModeWeights(*parts))
+
+
+class SharedKernel(nn.Module):
+    """All modes' channels times one complex matrix, ``[in, out]``."""
+
+    features: int
+    use_bias: bool = False
+
+    @nn.compact
+    def __call__(self, spectrum: Spectrum) -> Float[Array, "*modes 2 batch out"]:
+        channels = spectrum.shape[-1]
+        parts = complex_weights(self, (channels, self.features), spectrum.dtype)
+        weights = spectral.SharedWeights(*parts)
+        if not self.use_bias:
+            return spectral.mix_shared(spectrum, weights)
+        bias = self.param("bias", nn.initializers.normal(0.01), (2, self.features))
+        return spectral.mix_shared(spectrum, weights, bias.astype(spectrum.dtype))
+
+
+class SpectralNorm(nn.Module):
+    """Group normalisation in Fourier space with a learned gain; see `spectral.group_norm`."""
+
+    kind: Literal["none", "group"] = "none"
+    groups: int = 1
+
+    @nn.compact
+    def __call__(self, spectrum: Spectrum) -> Spectrum:
+        if self.kind not in NORMALISATIONS:
+            raise ValueError(f"normalisation must be one of {NORMALISATIONS}, got {self.kind!r}")
+        if self.kind == "none":
+            return spectrum
+        gain = self.param("gain", nn.initializers.ones, spectrum.shape[-1:])
+        return spectral.group_norm(spectrum, gain.astype(spectrum.dtype), groups=self.groups)
+
+
+def complex_weights(
+    module: nn.Module, shape: tuple[int, ...], dtype: jnp.dtype
+) -> tuple[Array, Array]:
+    """Real and imaginary part, parameters of `module`, of matrices ``[..., in, out]``.
+
+    They are normal, with a variance such that a product keeps the variance of its input.
+    """
+    initialiser = nn.initializers.normal((2 * shape[-2]) ** -0.5)
+    return tuple(module.param(part, initialiser, shape).astype(dtype) for part in ("real", "imag"))

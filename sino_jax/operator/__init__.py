@@ -1,0 +1,5 @@
+"""A trained operator for users: load it, solve with it, refine, and ask how wrong it may be."""
+
+from sino_jax.operator.operator import POINTS_PER_CALL, Operator, load
+
+__all__ = ["POINTS_PER_CALL", "Operator", "load"]

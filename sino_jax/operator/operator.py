@@ -1,0 +1,336 @@
+"""A trained operator for users: load it, solve with it, refine, and ask how wrong it may be.
+
+    operator = sino_jax.operator.load("runs/darcy/small/fno+scale/seed-0")
+    solution = operator.solve(coefficient, boundary, scale=4.0)
+    better = operator.refine(coefficient, boundary, scale=16.0).solution
+
+Arrays are NumPy's or JAX's, one problem ``[*grid, channel]`` or many ``[batch, *grid, channel]``,
+on any rectangular grid; results have the same layout.
+"""
+
+import dataclasses
+import functools
+import math
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Inexact
+from ml_collections import FrozenConfigDict
+
+from sino_jax import (
+    base,
+    checkpoint,
+    data,
+    decomposition,
+    equations,
+    partition,
+    problem,
+    scale_range,
+)
+from sino_jax.decomposition import Refinement
+from sino_jax.diagnostics import error_estimate
+from sino_jax.diagnostics.error_estimate import Calibration, ErrorEstimate
+from sino_jax.equations import Equation
+from sino_jax.loss import crops
+from sino_jax.loss.relative import relative_l2
+from sino_jax.models import network
+from sino_jax.operator import portable
+from sino_jax.problem import predict
+from sino_jax.types import ApplyFn
+
+# What users may give; `sino_jax.problem` checks it, and explains itself.
+Fields = Array | np.ndarray | None
+Scales = float | int | Array | np.ndarray | Sequence[float]
+# Patches that are solved at once have so many grid points together: it bounds the memory.
+POINTS_PER_CALL = 2**18
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """A solution operator ``(coefficient, boundary, scale) -> solution``.
+
+    Attributes:
+      equation: the equation that it was trained for.
+      apply_fn: ``apply_fn(params, inputs, scale)``.
+      params: its weights.
+      meta: what its checkpoint records: config, scales, data sets, versions.
+      calibration: of its error estimates, None if there is none.
+      smallest_grid: points that every axis of a problem must have at least.
+    """
+
+    equation: Equation
+    apply_fn: ApplyFn
+    params: Any
+    meta: dict[str, Any]
+    calibration: Calibration | None = None
+    smallest_grid: int = 2
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """The scales of its training data."""
+        return tuple(self.meta["scales"])
+
+    @property
+    def scale_range(self) -> tuple[float, float]:
+        """Smallest and largest scale that its training saw, sub- and super-domains included."""
+        return tuple(self.meta["scale_range"])
+
+    def solve(self, coefficient: Fields, boundary: Fields, scale: Scales) -> Inexact[Array, "..."]:
+        """Predicts the solution of one problem or of many.
+
+        Args:
+          coefficient: interior data, or None if the equation has none.
+          boundary: a field of which only the values on the equation's sides are read; ignored if
+            the equation has no boundary data.
+          scale: the equation's parameter, one for all or one for each problem. Outside of
+            `scale_range` a `sino_jax.scale_range.ScaleWarning` is given.
+
+        Returns:
+          The solution on the same grid, complex if the equation is.
+
+        Raises:
+          ValueError: names the argument that cannot be used, what it is, and what is expected.
+        """
+        instance, single = self._problems(coefficient, boundary, scale)
+        scale_range.warn_outside(instance.scale, self.scale_range)
+        solution = self._solve(self.params, instance)
+        return solution[0] if single else solution
+
+    def refine(
+        self,
+        coefficient: Fields,
+        boundary: Fields,
+        scale: Scales,
+        *,
+        iterations: int = 5,
+        patch: int | Sequence[int] | None = None,
+        overlap: int | Sequence[int] | None = None,
+        start: str | Fields = "coarse",
+        **options,
+    ) -> Refinement:
+        """Solves on overlapping patches again and again, see `sino_jax.decomposition`.
+
+        Args:
+          coefficient, boundary, scale: as in `solve`. A warning is given if the scale of the
+            patches, not that of the whole domain, is outside of `scale_range`.
+          iterations: at most so many; 0 is the start itself.
+          patch: points that a patch has at most, on each axis or on all; by default the training
+            grid's. Axes of fewer points are not cut.
+          overlap: points that neighbours share at least; half of `patch` by default.
+          start: "coarse" (the prediction on the whole domain), "zeros" or an estimate.
+          **options: blend, ramp, tolerance, criterion, extent and patches_per_call of
+            `sino_jax.decomposition.refine_history`.
+
+        Raises:
+          ValueError: as in `solve`, and if the grid is no larger than a patch.
+        """
+        instance, single = self._problems(coefficient, boundary, scale)
+        if instance.boundary is None:
+            raise ValueError(
+                f"{self.equation.name} has no boundary data to exchange between patches"
+            )
+        shape = instance.boundary.shape[1:-1]
+        size = self._patch_size(patch, shape)
+        shared = _per_axis("overlap", overlap, size, default=[max(2, n // 2) for n in size])
+        counts = partition.counts(shape, size, shared)
+        layout = partition.cover(shape, counts, shared)
+        local = self.equation.rescale(instance.scale, self.equation.ratio(layout.size, shape))
+        scale_range.warn_outside(local, self.scale_range, what="scale of the patches")
+        options.setdefault("patches_per_call", max(1, POINTS_PER_CALL // math.prod(layout.size)))
+        if self.equation.name in error_estimate.ELLIPTIC:
+            options.setdefault("extent", base.square_cells(shape))
+        if not isinstance(start, str):
+            start = jnp.asarray(start)[None] if single else jnp.asarray(start)
+        refined = decomposition.refine_history(
+            self._apply,
+            self.params,
+            instance.coefficient,
+            instance.boundary,
+            instance.scale,
+            equation=self.equation,
+            patches=counts,
+            overlap=shared,
+            iterations=iterations,
+            start=start,
+            **options,
+        )
+        if not single:
+            return refined
+        return Refinement(refined.solution[0], refined.change[:, 0], refined.residual[:, 0])
+
+    def estimate_error(
+        self,
+        coefficient: Fields,
+        boundary: Fields,
+        scale: Scales,
+        *,
+        solution: Fields = None,
+        extent: Sequence[float] | None = None,
+    ) -> ErrorEstimate:
+        """Relative L2 errors that predictions may have, from their residuals: no solution needed.
+
+        For Darcy flow, and for Helmholtz problems of small wave number, `bound` is guaranteed; for
+        others the estimate is an indicator only: see `sino_jax.diagnostics.error_estimate`.
+
+        Args:
+          coefficient, boundary, scale: as in `solve`.
+          solution: the prediction to judge, by default that of `solve`.
+          extent: side lengths of the domain; square cells and unit area by default.
+        """
+        if solution is None:
+            solution = self.solve(coefficient, boundary, scale)
+        instance, single = self._problems(coefficient, boundary, scale, solution=solution)
+        extent = None if extent is None else tuple(extent)
+        given = self._indicator(instance, extent=extent)
+        result = error_estimate.estimate(given, self.calibration)
+        if not single:
+            return result
+        return result._replace(
+            relative=result.relative[0], upper=result.upper[0], bound=result.bound[0]
+        )
+
+    def calibrate(
+        self, coefficient: Fields, boundary: Fields, scale: Scales, solution: Fields
+    ) -> "Operator":
+        """The operator with error estimates calibrated on held-out problems with known solutions.
+
+        The more alike these problems are to those that will be asked for, the better.
+        """
+        prediction = self.solve(coefficient, boundary, scale)
+        instance, _ = self._problems(coefficient, boundary, scale, solution=prediction)
+        truth, _ = self._problems(coefficient, boundary, scale, solution=solution)
+        errors = relative_l2(instance.solution, truth.solution.astype(instance.solution.dtype))
+        indicators = self._indicator(instance).relative
+        return dataclasses.replace(self, calibration=error_estimate.calibrate(indicators, errors))
+
+    def save(self, directory: str | os.PathLike) -> pathlib.Path:
+        """Writes the operator to a new directory for `load`: see `sino_jax.operator.portable`."""
+        return portable.write(directory, self.params, self.meta, self.calibration)
+
+    def _problems(self, coefficient, boundary, scale, *, solution=None):
+        return problem.as_batch(
+            self.equation,
+            coefficient,
+            boundary,
+            scale,
+            solution=solution,
+            smallest_grid=self.smallest_grid,
+        )
+
+    def _patch_size(
+        self, patch: int | Sequence[int] | None, shape: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        grids = self.meta["grids"]
+        if patch is None and not grids:
+            raise ValueError(
+                "patch must be given: this operator's directory does not record its training grid"
+            )
+        size = _per_axis("patch", patch, shape, default=max(grids, key=math.prod, default=()))
+        anchored = [axis.anchored for axis in self.equation.axes]
+        size = tuple(
+            points if fixed else min(n, points)
+            for n, points, fixed in zip(size, shape, anchored, strict=True)
+        )
+        if size == shape:
+            raise ValueError(
+                f"patch must be smaller than the grid on some axis to refine, got patches of "
+                f"{size} points on a grid of {shape}"
+            )
+        if min(size) < self.smallest_grid:
+            raise ValueError(f"patch must be at least {self.smallest_grid} points, got {size}")
+        return size
+
+    @functools.cached_property
+    def _apply(self) -> ApplyFn:
+        return jax.jit(self.apply_fn)
+
+    @functools.cached_property
+    def _solve(self):
+        return jax.jit(
+            lambda params, instance: predict(self.apply_fn, params, instance, self.equation)
+        )
+
+    @functools.cached_property
+    def _indicator(self):
+        estimate = functools.partial(error_estimate.indicator, equation=self.equation)
+        return jax.jit(estimate, static_argnames="extent")
+
+
+def load(
+    directory: str | os.PathLike,
+    *,
+    step: int | None = None,
+    equation: str | Equation | None = None,
+) -> Operator:
+    """The operator of a run's directory or of one that `Operator.save` made.
+
+    Args:
+      directory: given to `sino_jax.train.fit` or to `Operator.save`.
+      step: of a run's checkpoint, the newest by default. Averaged weights are taken if there are
+        any.
+      equation: if given, an operator of another equation is refused; needed for equations that are
+        not in `sino_jax.equations`.
+
+    Raises:
+      FileNotFoundError: there is no such directory.
+      ValueError: an operator of another equation; a step of a portable directory.
+      sino_jax.checkpoint.CheckpointError: no checkpoint of the run is readable.
+      sino_jax.operator.portable.PortableError: the portable directory is not readable.
+    """
+    directory = pathlib.Path(directory)
+    if not directory.is_dir():
+        raise FileNotFoundError(f"{directory}: there is no such directory")
+    if portable.is_portable(directory):
+        if step is not None:
+            raise ValueError(f"step must be None for {directory}, which holds one operator")
+        params, meta = portable.read(directory)
+    else:
+        step = checkpoint.newest(directory) if step is None else step
+        items, meta = checkpoint.read(directory, step)
+        params = items.get("averages", items["params"])
+    config = FrozenConfigDict(meta["config"])
+    found = equations.get(config.equation if equation is None else equation)
+    if found.name != config.equation:
+        raise ValueError(
+            f"equation must be {config.equation!r}, which the operator in {directory} was trained "
+            f"for, got {found.name!r}"
+        )
+    model, apply_fn = network.build(config, found, meta["statistics"])
+    return Operator(
+        equation=found,
+        apply_fn=apply_fn,
+        params=jax.tree.map(jnp.asarray, params),
+        meta=_with_ranges(meta, found),
+        calibration=error_estimate.read_calibration(directory),
+        smallest_grid=model.smallest_grid(),
+    )
+
+
+def _with_ranges(meta: dict[str, Any], equation: Equation) -> dict[str, Any]:
+    """`meta` with grids and scale_range, which early checkpoints leave to the data sets to tell."""
+    if "grids" in meta and "scale_range" in meta:
+        return meta
+    try:
+        train = [data.load(path) for path in meta["config"]["data"]["train"]]
+    except data.DatasetError:
+        return {**meta, "grids": [], "scale_range": [min(meta["scales"]), max(meta["scales"])]}
+    known = [(dataset.scale, dataset.grid) for dataset in train]
+    trained = crops.trained_range(equation, known, meta["config"]["loss"])
+    return {**meta, "grids": [grid for _, grid in known], "scale_range": list(trained)}
+
+
+def _per_axis(
+    name: str, value: int | Sequence[int] | None, shape: Sequence[int], *, default: Sequence[int]
+) -> tuple[int, ...]:
+    chosen = default if value is None else value
+    chosen = (chosen,) * len(shape) if isinstance(chosen, int) else tuple(chosen)
+    if len(chosen) != len(shape):
+        raise ValueError(
+            f"{name} must be one number or one for each of {len(shape)} axes, got {chosen}"
+        )
+    return chosen

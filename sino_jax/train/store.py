@@ -1,0 +1,197 @@
+"""The checkpoints of a run while it trains: written in the background, complete or absent.
+
+Orbax writes into a temporary directory and renames it, so that a kill or a full disk leaves the
+checkpoints before it untouched. Arrays pass through host memory, hence a checkpoint does not depend
+on the number of devices that wrote it. What a checkpoint holds: see `sino_jax.checkpoint`.
+"""
+
+import math
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from jax.experimental import multihost_utils
+
+from sino_jax.checkpoint import DIRECTORY, CheckpointError, digest, finished_steps, read
+from sino_jax.train.step import TrainState
+
+DAMAGED = "damaged"
+
+
+class Restored(NamedTuple):
+    """A state and the JSON that was saved with it."""
+
+    state: TrainState
+    meta: dict[str, Any]
+
+
+class Store:
+    """The checkpoints in ``workdir/checkpoints``. A context manager; leaving it waits for writes.
+
+    Args:
+      workdir: directory of the run.
+      keep: number of newest checkpoints to keep. The one of least error is kept in addition.
+      report: is told, in one line, whatever a user should know.
+    """
+
+    def __init__(
+        self, workdir: str | os.PathLike, *, keep: int, report: Callable[[str], None]
+    ) -> None:
+        self._workdir = pathlib.Path(workdir).absolute()
+        self._report = report
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=_NewestAndBest(keep),
+            best_fn=lambda metrics: metrics["error"],
+            best_mode="min",
+            cleanup_tmp_directories=True,
+        )
+        self._manager = ocp.CheckpointManager(self._workdir / DIRECTORY, options=options)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, kind, *exception) -> None:
+        try:
+            self._guarded(self._manager.close)
+        except CheckpointError:
+            # A write that failed must not hide the error that the block is left with.
+            if kind is None:
+                raise
+
+    def steps(self) -> list[int]:
+        """Steps of the finished checkpoints, in increasing order."""
+        return finished_steps(self._workdir)
+
+    def save(
+        self, state: TrainState, meta: Mapping[str, Any], *, error: float | None = None
+    ) -> None:
+        """Starts to write a checkpoint; returns as soon as the state has been copied.
+
+        A failure of the write before it is raised here as a `CheckpointError`.
+
+        Args:
+          state: the state. It may be donated to the next step afterwards.
+          meta: JSON-like values to keep with it.
+          error: what the best checkpoint has least of, if it was evaluated.
+        """
+        if error is None or not math.isfinite(error):
+            error = math.inf
+        items = _to_items(state)
+        meta = {**meta, "digests": {name: digest(item) for name, item in items.items()}}
+        arguments = {name: ocp.args.StandardSave(item) for name, item in items.items()}
+        step = int(state.step)
+        self._guarded(
+            lambda: self._manager.save(
+                step,
+                args=ocp.args.Composite(meta=ocp.args.JsonSave(meta), **arguments),
+                metrics={"error": error},
+                force=True,
+            )
+        )
+
+    def wait(self) -> None:
+        """Returns when everything is written; raises a `CheckpointError` if that failed."""
+        self._guarded(self._manager.wait_until_finished)
+
+    def restore(self, like: TrainState) -> Restored | None:
+        """The newest checkpoint that is intact, or None if there is none at all.
+
+        A damaged checkpoint is reported, moved to ``workdir/damaged``, and the one before it is
+        taken. Raises a `CheckpointError` if all are damaged, or if the checkpoint belongs to
+        another model or optimiser than `like`, of which only shapes and dtypes are read.
+        """
+        steps = self.steps()
+        for step in reversed(steps):
+            try:
+                items, meta = read(self._workdir, step)
+            except CheckpointError as error:
+                self._report(f"{error}; falling back to the one before")
+                self._set_aside(step)
+                continue
+            return Restored(_from_items(items, like), meta)
+        if steps:
+            raise CheckpointError(f"no checkpoint of steps {steps} in {self._workdir} is readable")
+        return None
+
+    def _guarded(self, write: Callable[[], Any]) -> None:
+        try:
+            write()
+        except Exception as error:
+            # Whatever was thrown, from tensorstore or the file system: the files tell what stands.
+            kept = self.steps()
+            last = f"the last good one is of step {kept[-1]}" if kept else "there is none"
+            raise CheckpointError(
+                f"could not write a checkpoint to {self._workdir}: {error} ({last}; "
+                "make room or repair the disk, then start the run again to resume)"
+            ) from error
+
+    def _set_aside(self, step: int) -> None:
+        if jax.process_index() == 0:
+            place = self._workdir / DAMAGED
+            place.mkdir(exist_ok=True)
+            number = len(list(place.iterdir()))
+            (self._workdir / DIRECTORY / str(step)).rename(place / f"{step}-{number}")
+        if jax.process_count() > 1:
+            multihost_utils.sync_global_devices(f"checkpoint {step} set aside")
+        self._manager.reload()
+
+
+class _NewestAndBest:
+    """Orbax preservation policy: the newest checkpoints, and the best of those with an error."""
+
+    def __init__(self, keep: int):
+        self._keep = keep
+
+    def should_preserve(self, checkpoints, *, context) -> list[bool]:
+        del context
+        errors = [(c.metrics or {}).get("error", math.inf) for c in checkpoints]
+        best = min(errors, default=math.inf)
+        first_recent = len(checkpoints) - self._keep
+        return [i >= first_recent or error == best < math.inf for i, error in enumerate(errors)]
+
+
+def _to_items(state: TrainState) -> dict[str, Any]:
+    """The state as host arrays, copied: the state's own buffers are donated to the next step."""
+    host = jax.tree.map(lambda x: np.array(x), state._replace(key=jax.random.key_data(state.key)))
+    training = host._replace(params=None, averages=None)
+    items = {"params": host.params, "training": _by_path(training)}
+    if host.averages is not None:
+        items["averages"] = host.averages
+    return items
+
+
+def _from_items(items: Mapping[str, Any], like: TrainState) -> TrainState:
+    expected = jax.eval_shape(lambda s: s._replace(key=jax.random.key_data(s.key)), like)
+    empty = expected._replace(params=None, averages=None)
+    training = _fill(empty, items["training"])
+    params = _fill(expected.params, _by_path(items["params"]))
+    averages = like.averages
+    if averages is not None:
+        averages = _fill(expected.averages, _by_path(items["averages"]))
+    key = jax.random.wrap_key_data(jnp.asarray(training.key))
+    return training._replace(params=params, averages=averages, key=key)
+
+
+def _by_path(tree: Any) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+
+
+def _fill(like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """A tree of the structure of `like` with the leaves of `arrays`."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
+    wanted = {jax.tree_util.keystr(path): (leaf.shape, leaf.dtype) for path, leaf in leaves}
+    found = {path: (leaf.shape, leaf.dtype) for path, leaf in arrays.items()}
+    if wanted != found:
+        wrong = sorted(path for path in wanted | found if wanted.get(path) != found.get(path))
+        raise CheckpointError(
+            "the checkpoint belongs to another model or optimiser; first difference at "
+            f"{wrong[0]}: the checkpoint has {found.get(wrong[0])}, "
+            f"the config builds {wanted.get(wrong[0])}"
+        )
+    return jax.tree_util.tree_unflatten(structure, [arrays[path] for path in wanted])

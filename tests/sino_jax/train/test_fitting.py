@@ -1,0 +1,222 @@
+"""Whole runs: one device against eight and against two processes, resuming, several grids."""
+
+import pathlib
+import random
+import shutil
+import signal
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sino_jax import checkpoint, data, models, operator, train
+from sino_jax.train import logging as logs
+from sino_jax.train import parallel
+from tests import training_runs as runs
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture(scope="module")
+def darcy(tmp_path_factory):
+    """Ten samples: batches of four leave an uneven last one."""
+    return runs.write_darcy(tmp_path_factory.mktemp("data") / "train-4")
+
+
+def largest_difference(one, other):
+    sizes = jax.tree.map(lambda a, b: np.abs(a - b).max() / np.abs(a).max(), one, other)
+    return max(jax.tree.leaves(sizes))
+
+
+def kill_at(process, workdir, step):
+    """Kill -9 as soon as the metrics show `step`; False if the process ended before."""
+    while process.poll() is None:
+        if any(entry["step"] >= step for entry in logs.read(workdir, "train")):
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_devices_and_processes_do_not_change_the_result(darcy, tmp_path, cache):
+    configs = {
+        name: runs.config([darcy], optimizer={"name": name, "learning_rate": rate})
+        for name, rate in [("sgd", 0.05), ("adamw", 0.01)]
+    }
+    eight = runs.start(
+        *((config, tmp_path / "eight" / name) for name, config in configs.items()),
+        devices=8,
+        cache=cache,
+    )
+    address = runs.free_address()
+    two = [
+        runs.start(
+            *(
+                (
+                    {
+                        **config,
+                        "distributed": {"coordinator": address, "processes": 2, "process": process},
+                    },
+                    tmp_path / "two" / name,
+                )
+                for name, config in configs.items()
+            ),
+            cache=cache,
+        )
+        for process in range(2)
+    ]
+    for name, config in configs.items():
+        runs.train_stand_in(config, tmp_path / "one" / name)
+    for process in (eight, *two):
+        runs.finish(process)
+    for name, config in configs.items():
+        one = runs.weights(tmp_path / "one" / name)
+        assert largest_difference(one, runs.weights(tmp_path / "eight" / name)) < 1e-5
+        assert largest_difference(one, runs.weights(tmp_path / "two" / name)) < 1e-5
+        # The second half again, on one device, from what eight devices saved half-way.
+        shutil.rmtree(tmp_path / "eight" / name / checkpoint.DIRECTORY / "20")
+        runs.train_stand_in(config, tmp_path / "eight" / name)
+        assert largest_difference(one, runs.weights(tmp_path / "eight" / name)) < 1e-5
+
+
+def test_eight_devices_draw_what_eight_accumulated_parts_draw(darcy, tmp_path, cache):
+    config = runs.config([darcy], experiment={"noise": 0.1}, optimizer={"name": "sgd"})
+    eight = runs.start((config, tmp_path / "eight"), devices=8, cache=cache)
+    runs.train_stand_in({**config, "accumulate": 8}, tmp_path / "one")
+    runs.finish(eight)
+    difference = largest_difference(
+        runs.weights(tmp_path / "one"), runs.weights(tmp_path / "eight")
+    )
+    assert difference < 1e-5
+
+
+def check_kills(darcy, tmp_path, cache, *, kills, steps):
+    config = runs.config(
+        [darcy],
+        steps=steps,
+        experiment={"noise": 0.1, "pause": 0.004},
+        ema_decay=0.9,
+        checkpoint={"every": 7},
+        logging={"every": 1},
+    )
+    moments = sorted(random.Random(5).sample(range(1, steps), kills))
+    process = runs.start((config, tmp_path / "killed"), cache=cache)
+    runs.train_stand_in(config, tmp_path / "whole")
+    for step in moments:
+        assert kill_at(process, tmp_path / "killed", step)
+        process = runs.start((config, tmp_path / "killed"), cache=cache)
+    runs.finish(process)
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        *(checkpoint.read(tmp_path / name, steps)[0] for name in ("whole", "killed")),
+    )
+    for kind in ("train", "evaluation"):
+        whole, killed = (
+            [(e["step"], e.get("loss")) for e in logs.read(tmp_path / name, kind)]
+            for name in ("whole", "killed")
+        )
+        assert whole == killed
+
+
+def test_killed_runs_end_bit_identical(darcy, tmp_path, cache):
+    check_kills(darcy, tmp_path, cache, kills=3, steps=60)
+
+
+@pytest.mark.slow
+def test_runs_killed_ten_times_end_bit_identical(darcy, tmp_path, cache):
+    check_kills(darcy, tmp_path, cache, kills=10, steps=200)
+
+
+def test_batches_of_several_grids_take_turns(darcy, tmp_path):
+    other = runs.write_darcy(tmp_path / "train-8", samples=8, grid=(13, 7), scale=8.0, seed=1)
+    unseen = runs.write_darcy(tmp_path / "test-2", samples=5, grid=(7, 7), split="test", seed=2)
+    config = runs.config([darcy, other], [unseen], steps=40, evaluation={"every": 20})
+    runs.train_stand_in(config, tmp_path / "run")
+    losses = [entry["error"] for entry in logs.read(tmp_path / "run", "train")]
+    assert losses[-1] < 0.6 * losses[0]
+    evaluations = logs.read(tmp_path / "run", "evaluation")
+    assert [entry["step"] for entry in evaluations] == [20, 40]
+    assert evaluations[1]["test-2/relative_l2"] < evaluations[0]["test-2/relative_l2"]
+
+
+def test_the_operator_of_a_fit_needs_nothing_but_the_workdir(tmp_path):
+    path = runs.write_darcy(tmp_path / "train-4", samples=4)
+    config = runs.fno_config([path], steps=3, data={"normalise": True}, ema_decay=0.5)
+    state = train.fit(config, tmp_path / "run")
+    entry = logs.read(tmp_path / "run", "train")[-1]
+    assert entry["loss"] == entry["supervised"]
+
+    statistics = data.statistics([data.load(path)])["coefficient"]
+    shutil.rmtree(path)
+    loaded = operator.load(tmp_path / "run")
+    assert loaded.scales == (4.0,)
+    assert loaded.meta["config"]["model"]["hidden_channels"] == 4
+    assert set(loaded.meta) >= {"datasets", "revision", "versions", "evaluation", "statistics"}
+    coefficient, boundary = np.random.default_rng(0).uniform(1, 2, (2, 3, 7, 9, 1))
+    standard = (coefficient - statistics["mean"]) / statistics["std"]
+    inputs = jnp.asarray(np.concatenate([standard, _sides(boundary)], axis=-1), jnp.float32)
+    model = models.build(loaded.meta["config"]["model"])
+    np.testing.assert_allclose(
+        loaded.solve(np.float32(coefficient), np.float32(boundary), 4.0),
+        model.apply(state.averages, inputs, jnp.full(3, 4.0)),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def _sides(field):
+    """Traces on x low, x high, y low, y high, each repeated over the grid."""
+    sides = [field[:, :1], field[:, -1:], field[:, :, :1], field[:, :, -1:]]
+    return np.concatenate([np.broadcast_to(side, field.shape) for side in sides], axis=-1)
+
+
+def test_a_finished_run_is_not_repeated(darcy, tmp_path, capsys):
+    config = runs.config([darcy], steps=6)
+    runs.train_stand_in(config, tmp_path / "run")
+    before = (tmp_path / "run" / logs.FILE).read_text()
+    capsys.readouterr()
+    state = runs.train_stand_in(config, tmp_path / "run")
+    assert int(state.step) == 6
+    assert (tmp_path / "run" / logs.FILE).read_text() == before
+    assert "steps: 6" in capsys.readouterr().err
+
+
+def test_epochs_count_uneven_batches(darcy, tmp_path):
+    state = runs.train_stand_in(runs.config([darcy], steps=0, epochs=2), tmp_path / "run")
+    assert int(state.step) == 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, False),
+        ({"SLURM_JOB_ID": "1", "SLURM_NTASKS": "4"}, False),
+        (
+            {
+                "SLURM_JOB_ID": "1",
+                "SLURM_STEP_NODELIST": "n[1-2]",
+                "SLURM_PROCID": "1",
+                "SLURM_LOCALID": "0",
+                "SLURM_NTASKS": "4",
+            },
+            True,
+        ),
+    ],
+)
+def test_slurm_is_recognised_inside_a_step_of_several_tasks(variables, expected):
+    assert parallel.started_by_slurm(variables) is expected
+
+
+def test_no_pickle_is_written_or_read(darcy, tmp_path):
+    runs.train_stand_in(runs.config([darcy], steps=2), tmp_path / "run")
+    for path in (tmp_path / "run").rglob("*"):
+        # Every pickle since Python 3.0 begins with the byte 0x80 and its protocol.
+        assert path.is_dir() or path.read_bytes()[:1] != b"\x80", path
+    for path in (pathlib.Path(train.__file__).parent).rglob("*.py"):
+        assert "import pickle" not in path.read_text(), path

@@ -1,0 +1,89 @@
+"""What a run learns: sub-domains that fit the data set of a step, and the range of scales."""
+
+import jax
+import numpy as np
+import pytest
+
+from sino_jax import scale_range
+from sino_jax.data import batches
+from sino_jax.scale_range import ScaleWarning
+from sino_jax.train import config as configs
+from sino_jax.train import parallel
+from sino_jax.train import task as tasks
+from tests import training_runs as runs
+
+
+@pytest.fixture(scope="module")
+def two_grids(tmp_path_factory):
+    root = tmp_path_factory.mktemp("data")
+    return [
+        runs.write_darcy(root / "train-2", scale=2.0, grid=(9, 9)),
+        runs.write_darcy(root / "train-4", scale=4.0, grid=(17, 17)),
+    ]
+
+
+def build(paths, **loss):
+    return tasks.build(configs.complete(runs.fno_config(paths, loss=loss)))
+
+
+def test_a_step_crops_sizes_that_fit_its_data_set(two_grids, monkeypatch):
+    seen = {9: set(), 17: set()}
+    monkeypatch.setattr(
+        tasks,
+        "training_loss",
+        lambda apply_fn, params, batch, **options: seen[batch].add(options["sub_sizes"]),
+    )
+    task = build(two_grids, sub_sizes=(5, 13))
+    for step in range(40):
+        drawn = batches.drawn_from(task.train, step, seed=0, batch_size=4, keep_remainder=True)
+        task.loss_at(step, 40)(None, task.train[drawn].grid[0], None, None)
+    assert seen == {9: {(5,)}, 17: {(5,), (13,)}}
+
+
+def test_drawn_from_is_the_data_set_of_the_draw(two_grids):
+    train = build(two_grids).train
+    options = {"seed": 3, "batch_size": 4, "keep_remainder": True}
+    for step in range(30):
+        drawn = batches.draw(train, step, **options).dataset
+        assert batches.drawn_from(train, step, **options) == drawn
+
+
+def test_sizes_that_fit_no_grid_are_refused(two_grids):
+    with pytest.raises(ValueError, match="no sub-domain of .* fits into the training grid"):
+        build(two_grids, sub_sizes=(9, 13))
+
+
+def test_the_range_of_scales_is_that_of_all_losses(two_grids):
+    """Crops of 5 and 13 nodes of 9 and 17; super-domains twice as large."""
+    assert build(two_grids).meta["scale_range"] == [2.0, 4.0]
+    task = build(two_grids, sub_sizes=(5, 13), super_rates=(1.5, 2.0))
+    np.testing.assert_allclose(task.meta["scale_range"], [2 * 4 / 8, 8.0])
+    assert task.meta["scales"] == [2.0, 4.0]
+
+
+def test_evaluation_outside_of_the_range_warns_once_and_names_it(two_grids, tmp_path):
+    test = [
+        runs.write_darcy(tmp_path / f"test-{scale:g}", scale=scale, samples=2, split="test")
+        for scale in (1.0, 3.0, 8.0)
+    ]
+    config = configs.complete(runs.fno_config(two_grids, test))
+    task = tasks.build(config)
+    mesh = parallel.data_mesh()
+    params = task.init(jax.random.key(0))
+    with pytest.warns(ScaleWarning, match="scale 1, 8 is outside the range 2 to 4") as record:
+        task.evaluate(params, mesh)
+    assert len(record) == 1
+
+
+@pytest.mark.parametrize(
+    ("trained", "asked", "message"),
+    [
+        ((4.0,), 4.0, None),
+        ((5.0, 25.0, 10.0), [5.0, 7.0, 25.0], None),
+        ((4.0,), 2.0, "scale 2 is outside the range 4 to 4"),
+        ((5.0, 25.0), np.array([50.0, 1.0, 50.0]), "scale 1, 50 is outside the range 5 to 25"),
+    ],
+)
+def test_scales_outside_of_the_trained_range(trained, asked, message):
+    sentence = scale_range.outside(asked, trained)
+    assert sentence is None if message is None else sentence.startswith(message)
