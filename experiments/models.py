@@ -43,6 +43,7 @@ def fields(config: ConfigDict) -> dict[str, Any]:
         ),
         **{name: embedded == "yes" for name, embedded in embedding(config).items()},
         "log_scale": config.log_scale,
+        "initialisation": config.initialisation,
     }
 
 
@@ -82,7 +83,7 @@ def embedding(config: ConfigDict) -> dict[str, str]:
 
 def label(config: ConfigDict) -> str:
     """The model's name in a table, with its flags where they are not the model's own."""
-    if "scale_informed" not in config or config.model in ("unet", "cno"):
+    if config.model in ("unet", "cno"):
         return LABELS[config.model]
     return flagged_label(config.model, **embedding(config))
 

@@ -235,9 +235,12 @@ def main() -> None:
 def keep(results: Iterable[Mapping[str, Any]], directory: pathlib.Path) -> None:
     """Writes each result to a file of its own, named by row and seed."""
     for result in results:
-        path = directory / runner.file_name(result["row"]) / f"seed-{result['seed']}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
+        write(result, directory / runner.file_name(result["row"]) / f"seed-{result['seed']}.json")
+
+
+def write(result: Mapping[str, Any], path: pathlib.Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ points. Super-domains continue the data by reflection, since traces in time have
 from experiments import configs
 
 COMMON = {
-    **configs.WITH_PARAMETER,
+    **configs.COMMON,
     "equation": "burgers",
     "model": "sino",
     "log_scale": True,
     "learning_rate": 1e-3,
     "batch_size": 16,
-    "n_layers": 4,
     "sino_layers": 4,
 }
 PRESETS = {

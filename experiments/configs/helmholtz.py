@@ -13,11 +13,10 @@ the points of the grids and have half the modes or less.
 from experiments import configs
 
 COMMON = {
-    **configs.WITH_PARAMETER,
+    **configs.COMMON,
     "equation": "helmholtz",
     "model": "sino_u",
     "learning_rate": 5e-4,
-    "n_layers": 4,
     "sino_layers": 4,
 }
 PRESETS = {

@@ -15,12 +15,11 @@ distribution of larger windows: there are sub-domains only.
 from experiments import configs
 
 COMMON = {
-    **configs.WITH_PARAMETER,
+    **configs.COMMON,
     "equation": "navier_stokes",
     "model": "sino_u",
     "log_scale": True,
     "learning_rate": 1e-3,
-    "n_layers": 4,
     "sino_layers": 3,
     "super_rates": (),
 }

@@ -18,13 +18,12 @@ least `smallest_crop` points in x and y and as many frames, past and future toge
 from experiments import configs
 
 COMMON = {
-    **configs.WITH_PARAMETER,
+    **configs.COMMON,
     "equation": "navier_stokes_spacetime",
     "model": "sino",
     "log_scale": True,
     "learning_rate": 1e-3,
     "batch_size": 4,
-    "n_layers": 4,
     "sino_layers": 4,
     "super_rates": (),
 }

@@ -32,6 +32,7 @@ class FNO(Operator, kw_only=True):
       lifting_channel_ratio, projection_channel_ratio, channel_mlp_expansion: hidden widths of the
         pointwise networks relative to `hidden_channels`.
       padding: fraction of the domain added to the period; 0 for periodic problems.
+      initialisation: size of the first weights, one of `layers.STARTS`.
       normalisation: "group" divides the Fourier coefficients by the field's root mean square.
       scale_informed, frequency_embedding, scale_embedding, log_scale, n_features: see
         `layers.Modulation`.
@@ -44,6 +45,7 @@ class FNO(Operator, kw_only=True):
     projection_channel_ratio: float = 2.0
     channel_mlp_expansion: float = 0.5
     padding: float = 0.0
+    initialisation: str = "small"
     normalisation: Literal["none", "group"] = "none"
     scale_informed: bool = False
     frequency_embedding: bool = False
@@ -63,19 +65,35 @@ class FNO(Operator, kw_only=True):
     def lift(self, features: RealBatch) -> Array:
         """Features of the input to the hidden field, ``[*grid, batch, channel]`` from here on."""
         hidden = int(self.lifting_channel_ratio * self.hidden_channels)
-        lifting = layers.ChannelMlp(hidden, self.hidden_channels, name="lifting")
+        lifting = layers.ChannelMlp(
+            hidden,
+            self.hidden_channels,
+            initialisation=self.initialisation,
+            name="lifting",
+        )
         return lifting(jnp.moveaxis(features, 0, -2))
 
     def project(self, field: layers.Field) -> Array:
         """The hidden field to the output channels, batch-first again."""
         hidden = int(self.projection_channel_ratio * self.hidden_channels)
-        projection = layers.ChannelMlp(hidden, self.out_channels, name="projection")
+        projection = layers.ChannelMlp(
+            hidden,
+            self.out_channels,
+            initialisation=self.initialisation,
+            name="projection",
+        )
         return jnp.moveaxis(projection(field), -2, 0)
 
     def block(self, layer: int, width: int, *, last: bool) -> layers.PointwiseBlock:
         """The pointwise part of a layer, around the integral."""
         expanded = int(self.channel_mlp_expansion * width)
-        return layers.PointwiseBlock(width, expanded, linear=last, name=f"layer_{layer}")
+        return layers.PointwiseBlock(
+            width,
+            expanded,
+            linear=last,
+            initialisation=self.initialisation,
+            name=f"layer_{layer}",
+        )
 
     def period(self, grid: tuple[int, ...]) -> tuple[int, ...]:
         """Points of the padded period."""
@@ -104,5 +122,7 @@ class FNO(Operator, kw_only=True):
 
     def kernel(self, spectrum: layers.Spectrum, *, name: str) -> Array:
         """A matrix for each mode."""
-        mixed = layers.TensorKernel(self.hidden_channels, self.n_modes, name=name)(spectrum)
+        mixed = layers.TensorKernel(
+            self.hidden_channels, self.n_modes, self.initialisation, name=name
+        )(spectrum)
         return layers.SpectralNorm(self.normalisation, name=f"{name}_norm")(mixed)

@@ -38,8 +38,8 @@ class SINO(FNO, kw_only=True):
 
     def kernel(self, spectrum: layers.Spectrum, *, name: str) -> Array:
         """Two layers, the same for every mode."""
-        width, bias = self.hidden_channels, self.kernel_bias
-        hidden = layers.SharedKernel(width, bias, name=f"{name}_inner")(spectrum)
+        options = (self.hidden_channels, self.kernel_bias, self.initialisation)
+        hidden = layers.SharedKernel(*options, name=f"{name}_inner")(spectrum)
         hidden = layers.SpectralNorm(self.normalisation, name=f"{name}_norm")(hidden)
         hidden = spectral.complex_gelu(hidden)
-        return layers.SharedKernel(width, bias, name=f"{name}_outer")(hidden)
+        return layers.SharedKernel(*options, name=f"{name}_outer")(hidden)

@@ -64,6 +64,7 @@ class SINOU(SINO, kw_only=True):
             kernel = layers.TensorKernel(
                 2**level * self.hidden_channels,
                 self.level_modes(level),
+                self.initialisation,
                 name=f"{name}_down_{level}",
             )
             below = spectral.complex_gelu(kernel(bands.truncate(above, band)))
@@ -75,7 +76,10 @@ class SINOU(SINO, kw_only=True):
         for level in reversed(range(1, self.n_levels)):
             above = levels[level - 1]
             kernel = layers.TensorKernel(
-                above.shape[-1], self.level_modes(level), name=f"{name}_up_{level}"
+                above.shape[-1],
+                self.level_modes(level),
+                self.initialisation,
+                name=f"{name}_up_{level}",
             )
             lifted = spectral.complex_gelu(kernel(below))
             held = bands.modes_of(above.shape[: len(self.n_modes)])
