@@ -39,7 +39,7 @@ class Experiment:
     Attributes:
       equation: a name of `sino_jax.equations`.
       data_config: ``config.data`` -> config of `solvers.generate`.
-      model_fields: config -> fields of `sino_jax.models.build`, without name and channels.
+      model_fields: config -> fields of `sino_jax.models.build`, without the channels.
       prior: config -> distribution of inputs at larger scales, for `sino_jax.superdomain`; None
         continues the data by reflection.
       linear: whether solutions are proportional to their boundary values. Models then are, too:
@@ -105,7 +105,6 @@ def training_config(
         "seed": config.seed,
         "equation": equation.name,
         "model": {
-            "name": config.model,
             "base": config.base,
             "in_channels": equation.input_channels,
             "out_channels": equation.output_channels,
@@ -153,6 +152,7 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
         "sub_sizes": sub_sizes if "sub" in parts else (),
         "sub_count": config.sub_count,
         "super_rates": config.super_rates if "super" in parts else (),
+        "super_method": config.super_method,
         "super_count": config.super_count,
         "super_start": config.super_start,
         "super_weight": config.super_weight,

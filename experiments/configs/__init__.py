@@ -8,9 +8,8 @@ model can fit the data that it has.
 What makes a row of a table, and its label:
 
     model          a name of `sino_jax.models`
-    kernel         of its Fourier layers: tensor (a matrix for each mode), shared (one network for
-                   all modes), or auto: shared for SINO and SINO-U unless an experiment says
-                   otherwise, tensor for the others
+    kernel         of FNO and SINO: tensor (a matrix for each mode), shared (one network for all
+                   modes), or auto: tensor for FNO, `sino_kernel` for SINO
     scale_informed, frequency_embedding   yes, no, or auto (yes for SINO and SINO-U, else no):
                    whether scale and frequency modulate the Fourier coefficients
     base           base solution that the model corrects, see `sino_jax.base`
@@ -33,14 +32,17 @@ What is the same in all rows of a preset; a row that changes one of these says s
     super_count    super-domain losses in a step
     super_start    part of the run after which they set in
     super_weight   of each of them at the end of the run
-    log_scale, scale_features     features of the scale, see `sino_jax.nn.layers.Modulation`
-    n_modes, hidden_channels, n_layers, padding      Fourier models
-    sino_modes, sino_channels, sino_layers           SINO and SINO-U, where they differ
+    super_method   extend: larger domains by the experiment's prior, or by reflection; relabel: the
+                   data itself with larger scales
+    log_scale, scale_embedding, complex_factor       see `sino_jax.nn.layers.Modulation`
+    padding                                          Fourier models
+    n_modes, hidden_channels, n_layers               those with a tensor kernel
+    sino_modes, sino_channels, sino_layers, truncated    those with a shared one, and SINO-U
     pyramid_channels, n_levels, size                 UNet, CNO
     rollout_frames frames that are predicted autoregressively in the evaluation; 1: none
 
-and `score`: test, or validation for data that no table is made of. Whatever is chosen by its error
-is chosen by that of the validation data.
+and `score`: test, or val for the validation data, that no table is made of and by which everything
+is chosen that is chosen by its error.
 """
 
 from collections.abc import Mapping
@@ -68,9 +70,14 @@ COMMON = {
     "ema_decay": 0.0,
     "initialisation": "small",
     "log_scale": False,
+    "scale_embedding": "mlp",
+    "complex_factor": False,
+    "sino_kernel": "shared",
+    "truncated": True,
     "n_layers": 4,
     "padding": 0.25,
     "sub_count": 2,
+    "super_method": "extend",
     "super_count": 2,
     "super_start": 0.25,
     "super_weight": 0.25,

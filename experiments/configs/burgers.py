@@ -16,6 +16,7 @@ COMMON = {
     **configs.COMMON,
     "equation": "burgers",
     "model": "sino",
+    "sino_kernel": "tensor",
     "log_scale": True,
     "learning_rate": 1e-3,
     "batch_size": 16,

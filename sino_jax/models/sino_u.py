@@ -44,7 +44,8 @@ class SINOU(SINO, kw_only=True):
         for layer in range(self.n_layers):
             name = f"kernel_{layer}"
             spectrum = spectral.transform(field, self.kept_modes(period), period=period)
-            first = self.kernel(self.modulation(name)(spectrum, scale), name=name)
+            modulated = self.modulation(name)(spectrum, scale)
+            first = self.mix(modulated, self.hidden_channels, self.n_modes, name=name)
             skips = self._down(first, skips, name=name)
             integral = spectral.inverse(self._up(skips, name=name), grid, period=period)
             last = layer == self.n_layers - 1

@@ -17,7 +17,7 @@ from sino_jax.types import Scale
 Field = spectral.Field
 Spectrum = spectral.Spectrum
 NORMALISATIONS = ("none", "group")
-EMBEDDINGS = ("mlp", "powers")
+EMBEDDINGS = ("mlp", "inverse_powers", "powers")
 
 
 class Start(NamedTuple):
@@ -130,50 +130,85 @@ class PointwiseBlock(nn.Module):
 class Modulation(nn.Module):
     """Multiplies Fourier coefficients by features h(k, ξ) of the scale and of the frequency.
 
-    The two flags are independent, and with neither the coefficients pass unchanged. In the form
-    "mlp" the factor is 1 + MLP(features of k, features of each |ξ| component), which can couple
-    scale and frequency; in the form "powers" it is the paper's k^{i/(C-1)} |ξ|^{i/(C-1)}, which has
-    no parameters. The network starts large whatever the kernels do: a small one stays closer to the
-    trained scale and is worse at others.
+    The two flags are independent, and with neither the coefficients pass unchanged. The factor of
+    each channel is, by `form`,
+
+        "mlp"              1 + MLP(powers 0 … 1 of k and of each |ξ_axis|)
+        "inverse_powers"   MLP(powers -2 … -0.2 of k and of each |ξ_axis|), with biases
+        "powers"           k^{i/(C-1)} |ξ|^{i/(C-1)}, without parameters
+
+    The network couples scale and frequency. It starts large whatever the kernels do: a small one
+    stays closer to the trained scale and is worse at others.
+
+    Attributes:
+      scale_informed, frequency_embedding: the flags.
+      form: see above.
+      log_scale: features of log(1 + k) instead of k.
+      n_features: powers of each number.
+      complex_factor: a complex factor of signed frequencies ("mlp" only): a real one of |ξ| cannot
+        tell left from right.
     """
 
     scale_informed: bool
     frequency_embedding: bool
-    form: Literal["mlp", "powers"] = "mlp"
+    form: Literal["mlp", "inverse_powers", "powers"] = "mlp"
     log_scale: bool = False
     n_features: int = 16
+    complex_factor: bool = False
 
     @nn.compact
     def __call__(self, spectrum: Spectrum, scale: Scale) -> Spectrum:
         if self.form not in EMBEDDINGS:
             raise ValueError(f"scale_embedding must be one of {EMBEDDINGS}, got {self.form!r}")
+        if self.complex_factor and self.form != "mlp":
+            raise ValueError(f"complex_factor needs scale_embedding 'mlp', got {self.form!r}")
         if not (self.scale_informed or self.frequency_embedding):
             return spectrum
         scale = scale.astype(spectrum.dtype)
-        factor = self._mlp(spectrum, scale) if self.form == "mlp" else self._powers(spectrum, scale)
-        return spectrum * jnp.expand_dims(factor, -3)  # the same for real and imaginary part
+        if self.form == "powers":
+            return spectrum * jnp.expand_dims(self._powers(spectrum, scale), -3)
+        factor = self._mlp(spectrum, scale)
+        if not self.complex_factor:  # the same for real and imaginary part
+            return spectrum * jnp.expand_dims(factor, -3)
+        real, imaginary = jnp.split(factor, 2, axis=-1)
+        first, second = spectrum[..., 0, :, :], spectrum[..., 1, :, :]
+        parts = [real * first - imaginary * second, imaginary * first + real * second]
+        return jnp.stack(parts, axis=-3)
 
     def _mlp(self, spectrum: Spectrum, scale: Scale) -> Array:
-        """Broadcasts to ``[*modes, batch, channel]``."""
+        """Broadcasts to ``[*modes, batch, channel]``, twice the channels for a complex factor."""
         *shape, _, _, channels = spectrum.shape
-        hidden = []  # neither term needs a bias, the features h_0 = 1 play its part
+        inverse = self.form == "inverse_powers"
+        # Powers from 0 on need no bias, since the first of them is 1.
+        options = {"exponents": embedding.INVERSE if inverse else embedding.POSITIVE}
+        hidden = []
         if self.scale_informed:
-            features = embedding.scale_features(scale, self.n_features, log=self.log_scale)
-            of_scale = Pointwise(channels, use_bias=False, initialisation="unit", name="scale")(
+            features = embedding.scale_features(
+                scale, self.n_features, log=self.log_scale, **options
+            )
+            of_scale = Pointwise(channels, use_bias=inverse, initialisation="unit", name="scale")(
                 features
             )
             hidden.append(of_scale.reshape(*(1,) * len(shape), *of_scale.shape))
         if self.frequency_embedding:
-            features = embedding.component_features(bands.modes_of(shape), self.n_features)
+            features = embedding.component_features(
+                bands.modes_of(shape), self.n_features, signed=self.complex_factor, **options
+            )
             features = jnp.asarray(features, spectrum.dtype)
             # Constants have no gradient, and within `shard_map` are alike on all devices where
             # weights are not: the gradient of `Pointwise` is not made for that.
             of_frequency = nn.Dense(
-                channels, use_bias=False, dtype=features.dtype, name="frequency"
+                channels, use_bias=inverse, dtype=features.dtype, name="frequency"
             )(features)
             hidden.append(jnp.expand_dims(of_frequency, -2))
-        factor = Pointwise(channels, activate=True, initialisation="unit", name="factor")
-        return 1 + factor(sum(hidden))
+        outputs = 2 * channels if self.complex_factor else channels
+        factor = Pointwise(outputs, activate=True, initialisation="unit", name="factor")
+        if inverse:
+            return factor(sum(hidden))
+        one = jnp.ones(channels, spectrum.dtype)
+        if self.complex_factor:
+            one = jnp.concatenate([one, jnp.zeros_like(one)])
+        return one.reshape(*(1,) * (len(shape) + 1), -1) + factor(sum(hidden))
 
     def _powers(self, spectrum: Spectrum, scale: Scale) -> Array:
         """Broadcasts to ``[*modes, batch, channel]``."""

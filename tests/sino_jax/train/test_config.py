@@ -13,7 +13,7 @@ from sino_jax.train import optimizer, precision
 
 def test_completing_keeps_what_is_given_and_is_idempotent():
     full = configs.complete(ConfigDict({"steps": 7, "data": {"batch_size": 3}}))
-    assert (full.steps, full.data.batch_size, full.optimizer.name) == (7, 3, "adamw")
+    assert (full.steps, full.data.batch_size, full.optimizer.name) == (7, 3, "adam")
     assert configs.complete(full) == full
     assert configs.differences(full, configs.from_json(configs.to_json(full))) == []
 
@@ -86,7 +86,7 @@ def test_the_first_update(changes, expected):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "lion"}, "adamw, adam or sgd, got 'lion'"),
+        ({"name": "lyon"}, "adam, adamw, sgd or a method of optax, got 'lyon'"),
         ({"schedule": "steps"}, "cosine or constant, got 'steps'"),
         ({"warmup_steps": 10}, "warmup_steps must be between 0 and the run's 10 steps, got 10"),
     ],
