@@ -143,7 +143,7 @@ def test_the_tail_of_a_spectrum():
 def test_an_unresolved_flow_is_refused(tmp_path):
     limits = burgers_config.get_config("tiny").limits.to_dict()
     with pytest.raises(fill.RefusedSamples, match=r"sample \d: .*tail .* exceeds 0.0001"):
-        generate.generate(coarse_burgers(limits=limits), tmp_path)
+        generate.generate(coarse_burgers(limits=limits, initial_law="strong"), tmp_path)
     assert (tmp_path / storage.PARTS / "block-00000.npz").exists()
 
 
@@ -165,8 +165,8 @@ def test_flows_give_examples_that_their_equations_accept(tmp_path):
     with jax.enable_x64(True):
         root = jax.random.fold_in(jax.random.key(0), generate.stream(settings))
         initial = navier_stokes.sample_initial(jax.random.fold_in(root, 0), 48)
-        frame = navier_stokes.solve(initial, 100.0, [0.2])[0, :24, :24]
-    np.testing.assert_allclose(dataset.fields["trajectory"][0, 0, ..., 0], frame, atol=1e-6)
+        frame = navier_stokes.solve(initial, 100.0, [0.2], cfl=2.0)[0, :24, :24]
+    np.testing.assert_allclose(dataset.fields["trajectory"][0, 0, ..., 0], frame, atol=1e-5)
 
 
 def test_inspection(tmp_path):
