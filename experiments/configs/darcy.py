@@ -30,7 +30,7 @@ PRESETS = {
         "super_rates": (2.0,),
     },
     "demo": {
-        "data": "small,name=darcy-demo,train_samples=64,test_samples=16",
+        "data": "demo",
         "epochs": 100,
         "learning_rate": 2e-3,
         "n_modes": (8, 8),
