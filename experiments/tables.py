@@ -128,7 +128,7 @@ PAPER = {
     ),
     "burgers": (
         _BURGERS,
-        _embedding(paper.BURGERS_EMBEDDING, "tensor", metric=_BURGERS.metric, consistency="+sub"),
+        _embedding(paper.BURGERS_EMBEDDING, "tensor", metric=_BURGERS.metric),
         _unpublished(_BURGERS, "relative_l2"),
     ),
     "navier_stokes": (
