@@ -107,7 +107,7 @@ _NAVIER_STOKES = Reference(
 # For each experiment the table of all its models, and then others.
 PAPER = {
     "darcy": (
-        Reference(paper.DARCY),
+        Reference(paper.DARCY, rows=_with_crops(paper.DARCY)),
         Reference(
             paper.DARCY_SYMMETRY,
             rows={
@@ -116,14 +116,16 @@ PAPER = {
                 "FNO+reflection": "Ref.",
                 "FNO+rotation+reflection": "Rot.+Ref.",
                 "FNO+scale": "Scale (ours)",
+                "FNO+sub": "Scale (ours)",
                 "FNO+scale+rotation+reflection": "All (ours)",
+                "FNO+sub+rotation+reflection": "All (ours)",
             },
             all_rows=False,
             title="symmetries",
         ),
     ),
     "helmholtz": (
-        Reference(paper.HELMHOLTZ),
+        Reference(paper.HELMHOLTZ, rows=_with_crops(paper.HELMHOLTZ)),
         _embedding(paper.HELMHOLTZ_EMBEDDING, "shared", metric="relative_l2"),
     ),
     "burgers": (
