@@ -71,6 +71,9 @@ def test_cosine_decays_to_zero_after_a_linear_warm_up():
         ({"name": "adam", "weight_decay": 0.5}, -0.1),
         ({"name": "sgd", "weight_decay": 0.5}, -0.1 * (8 + 0.5 * 2)),
         ({"name": "sgd", "weight_decay": 0.0, "clip_norm": 1.0}, -0.1),
+        # By name from optax: with a weight decay of its own, or with one added to the gradient.
+        ({"name": "lion", "weight_decay": 0.5}, -0.1 * (1 + 0.5 * 2)),
+        ({"name": "sign_sgd", "weight_decay": 0.5}, -0.1),
     ],
 )
 def test_the_first_update(changes, expected):
@@ -87,6 +90,7 @@ def test_the_first_update(changes, expected):
     ("changes", "message"),
     [
         ({"name": "lyon"}, "adam, adamw, sgd or a method of optax, got 'lyon'"),
+        ({"name": "schedule_free_adamw"}, "that steps along a given gradient"),
         ({"schedule": "steps"}, "cosine or constant, got 'steps'"),
         ({"warmup_steps": 10}, "warmup_steps must be between 0 and the run's 10 steps, got 10"),
     ],
