@@ -106,6 +106,7 @@ def training_config(
         "equation": equation.name,
         "model": {
             "base": config.base,
+            "base_shift": config.base_shift if config.base == "helmholtz" else 0.0,
             "in_channels": equation.input_channels,
             "out_channels": equation.output_channels,
             "boundary_channels": equation.boundary_channels if experiment.linear else 0,
@@ -119,6 +120,7 @@ def training_config(
                 str(path) for name, path in data.items() if name.startswith(config.score)
             ),
             "batch_size": config.batch_size,
+            "stride": config.stride,
         },
         "epochs": config.epochs,
         "optimizer": {

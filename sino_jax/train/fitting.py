@@ -68,7 +68,8 @@ def claim(workdir: str | os.PathLike, config: FrozenConfigDict) -> None:
     """Writes the config into a new directory; refuses the directory of a different config."""
     path = pathlib.Path(workdir) / CONFIG_FILE
     if path.exists():
-        there = configs.from_json(path.read_text())
+        # A run of an older version had the defaults of fields that came later.
+        there = configs.complete(configs.from_json(path.read_text()))
         changed = configs.differences(there, config, ignore=configs.RUNTIME_SECTIONS)
         if changed:
             listed = "\n  ".join(changed)

@@ -60,6 +60,8 @@ def build(
     """
     equation = equations.get(config.equation)
     train = [data.load(path) for path in config.data.train]
+    if config.data.stride:
+        train = [dataset.with_window(stride=config.data.stride) for dataset in train]
     test = [data.load(path) for path in config.data.test]
     if not train:
         raise ValueError("config.data.train must name at least one data set, got none")
