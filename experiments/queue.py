@@ -156,7 +156,7 @@ class Queue:
         process.lock.close()
         if code == 0 and (result := self.done(row)):
             tables.write(result, row.kept)
-            errors = runner.errors_by_scale(result).items()
+            errors = sorted(runner.errors_by_scale(result).items())
             listed = ", ".join(f"{scale:g}: {100 * error:.2f}" for scale, error in errors)
             return f"finished {row.name}: {result['core_minutes']:.1f} core-minutes; % {listed}"
         if code == interruption.EXIT_CODE:
