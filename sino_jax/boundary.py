@@ -9,9 +9,11 @@ section "Boundary condition"). The extended channel of side ``(axis, end)`` is c
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
+from sino_jax.channels import per_example
 from sino_jax.types import PerExample, RealBatch, Sample
 
 
@@ -52,14 +54,20 @@ def extended_traces(field: Sample, sides: Sequence[Side]) -> Sample:
 def magnitude(channels: RealBatch) -> PerExample:
     """Size of the boundary data: the standard deviation over all extended traces of an example.
 
-    Constant boundary data has standard deviation zero; its root mean square is used then (and one
-    if that is zero, too), so that dividing by the magnitude is always safe.
+    Constant boundary data has standard deviation zero; its root mean square is used then. Zero only
+    if the data is zero everywhere, and homogeneous: c times the data has exactly c times the
+    magnitude for every power of two c, as long as the data itself does not over- or underflow.
     """
     axes = tuple(range(1, channels.ndim))
-    variance = jnp.var(channels, axis=axes)
-    mean_square = jnp.mean(channels**2, axis=axes)
+    # A power of two near the largest value: squares of what is left neither over- nor underflow.
+    _, exponent = jnp.frexp(jax.lax.stop_gradient(jnp.max(jnp.abs(channels), axis=axes)))
+    unit = jnp.ldexp(jnp.ones((), channels.dtype), exponent)
+    scaled = channels / per_example(unit, channels)
+    variance = jnp.var(scaled, axis=axes)
+    mean_square = jnp.mean(scaled**2, axis=axes)
     # A deviation at the level of round-off carries no scale.
     meaningful = variance > (100 * jnp.finfo(channels.dtype).eps) ** 2 * mean_square
-    fallback = jnp.where(mean_square > 0, mean_square, 1)
-    # The root is taken last, of a positive number, so that its gradient is finite.
-    return jnp.sqrt(jnp.where(meaningful, variance, fallback))
+    square = jnp.where(meaningful, variance, mean_square)
+    # The root of zero has no gradient: take it of one there, and select zero.
+    zero = square == 0
+    return unit * jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, square)))

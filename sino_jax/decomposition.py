@@ -19,8 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax import boundary as boundaries
-from sino_jax import equations, subdomain
+from sino_jax import channels, equations, subdomain
 from sino_jax.equations import Equation
 from sino_jax.loss.relative import l2_norm, relative_l2
 from sino_jax.partition import Patches, cover, merge
@@ -137,7 +136,7 @@ def refine_history(
     equation = equations.get(equation)
     _check_options(equation, iterations, criterion, patches_per_call)
     if equation.complex_valued:
-        boundary = boundaries.as_complex(boundary)
+        boundary = channels.as_complex(boundary)
     whole = Instance(coefficient, boundary, scale)
     equation.validate(whole)
     shape = boundary.shape[1:-1]
@@ -159,41 +158,6 @@ def refine_history(
                 break
     nothing = jnp.zeros((0, len(scale)), residuals[0].dtype)
     return Refinement(estimate, jnp.stack(changes) if changes else nothing, jnp.stack(residuals))
-
-
-def refine_levels(
-    apply_fn: ApplyFn,
-    params,
-    coefficient: Batch | None,
-    boundary: Batch,
-    scale: Scale,
-    *,
-    levels: Sequence[int | Sequence[int]],
-    start: str | Array = "coarse",
-    **options,
-) -> Refinement:
-    """`refine_history` at several numbers of patches, coarse to fine, each from the one before.
-
-    Keyword args:
-      levels: the `patches` of each level, such as (2, 4, 8).
-      start: the start of the first level.
-      **options: further keyword arguments of `refine_history`; `iterations` counts for each level.
-
-    Returns:
-      The history of all levels in one; the start of a later level is not repeated in `residual`.
-    """
-    if not levels:
-        raise ValueError("levels must name at least one number of patches, got none")
-    parts = []
-    for patches in levels:
-        arguments = (apply_fn, params, coefficient, boundary, scale)
-        parts.append(refine_history(*arguments, patches=patches, start=start, **options))
-        start = parts[-1].solution
-    return Refinement(
-        start,
-        jnp.concatenate([part.change for part in parts]),
-        jnp.concatenate([parts[0].residual, *(part.residual[1:] for part in parts[1:])]),
-    )
 
 
 def _start(

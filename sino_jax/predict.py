@@ -101,7 +101,7 @@ def _predict(
     given = (part.coefficient, part.boundary, part.scale)
     arrays = {}
     if iterations:
-        refined = trained.refine(*given, iterations=iterations, **refinement)
+        refined = trained.refine_history(*given, iterations=iterations, **refinement)
         solution = refined.solution
         # A batch that reached the tolerance made fewer iterations than another.
         arrays["change"] = np.full((len(part.scale), iterations), np.nan, np.float32)

@@ -18,7 +18,7 @@ from sino_jax.boundary import Side
 from sino_jax.types import Instance, Sample
 
 # How a field transforms under rotations and reflections of space.
-Kind = Literal["scalar", "pseudoscalar", "vector"]
+FieldKind = Literal["scalar", "pseudoscalar", "vector"]
 Symmetry = Literal["rotation", "reflection"]
 
 
@@ -52,6 +52,8 @@ class Equation:
       coefficient_channels: channels of what is given in the interior; 0 if nothing is.
       solution_channels: channels of the solution; a complex channel counts once.
       complex_valued: whether the solution is complex.
+      linear: whether the solution is proportional to the boundary data. Models then are, too: they
+        see traces divided by their magnitude, by which their output is multiplied.
       coefficient_kind: how the interior data transforms under rotations and reflections.
       solution_kind: the same for the solution.
       symmetries: the symmetries of the equation that `sino_jax.augment` may use.
@@ -65,8 +67,9 @@ class Equation:
     coefficient_channels: int = 1
     solution_channels: int = 1
     complex_valued: bool = False
-    coefficient_kind: Kind = "scalar"
-    solution_kind: Kind = "scalar"
+    linear: bool = False
+    coefficient_kind: FieldKind = "scalar"
+    solution_kind: FieldKind = "scalar"
     symmetries: frozenset[Symmetry] = frozenset({"rotation", "reflection"})
 
     @property
@@ -91,6 +94,24 @@ class Equation:
     def input_channels(self) -> int:
         """Real channels of a model's input."""
         return self.coefficient_channels + self.boundary_channels
+
+    @property
+    def centring(self) -> grid.Centring:
+        """The centring that all axes have in common."""
+        if len(set(self.centrings)) > 1:
+            raise ValueError(
+                f"models take axes of one centring, but those of {self.name} are {self.centrings}"
+            )
+        return self.centrings[0]
+
+    def model_fields(self) -> dict[str, int | str]:
+        """What `sino_jax.models.build` has to be told about the arrays of this equation."""
+        return {
+            "in_channels": self.input_channels,
+            "out_channels": self.output_channels,
+            "boundary_channels": self.boundary_channels if self.linear else 0,
+            "centring": self.centring,
+        }
 
     def ratio(self, size: Sequence[int], shape: Sequence[int]) -> float:
         """λ of a crop of `size` points from a grid of `shape` points."""

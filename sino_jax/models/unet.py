@@ -10,7 +10,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax.models.frame import Operator, Outputs
+from sino_jax.models.frame import Model, Outputs
 from sino_jax.nn import interpolation
 from sino_jax.nn.activation import gelu
 from sino_jax.types import RealBatch, Scale
@@ -33,7 +33,7 @@ class ConvolutionBlock(nn.Module):
         return field
 
 
-class UNet(Operator, kw_only=True):
+class UNet(Model, kw_only=True):
     """U-Net.
 
     Attributes:

@@ -2,7 +2,7 @@
 
     operator = sino_jax.operator.load("runs/darcy/small/fno+scale/seed-0")
     solution = operator.solve(coefficient, boundary, scale=4.0)
-    better = operator.refine(coefficient, boundary, scale=16.0).solution
+    better = operator.refine(coefficient, boundary, scale=16.0)
 
 Arrays are NumPy's or JAX's, one problem ``[*grid, channel]`` or many ``[batch, *grid, channel]``,
 on any rectangular grid; results have the same layout.
@@ -102,6 +102,12 @@ class Operator:
         return solution[0] if single else solution
 
     def refine(
+        self, coefficient: Fields, boundary: Fields, scale: Scales, **options
+    ) -> Inexact[Array, "..."]:
+        """The refined solution alone; arguments and options are those of `refine_history`."""
+        return self.refine_history(coefficient, boundary, scale, **options).solution
+
+    def refine_history(
         self,
         coefficient: Fields,
         boundary: Fields,
@@ -300,7 +306,7 @@ def load(
             f"equation must be {config.equation!r}, which the operator in {directory} was trained "
             f"for, got {found.name!r}"
         )
-    model, apply_fn = network.build(config, found, meta["statistics"])
+    model, apply_fn = network.build(config.model, found, meta["statistics"])
     return Operator(
         equation=found,
         apply_fn=apply_fn,

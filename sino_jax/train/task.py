@@ -70,7 +70,7 @@ def build(
                 f"{dataset.equation!r}"
             )
     statistics = data.statistics(train) if config.data.normalise else None
-    model, apply_fn = network.build(config, equation, statistics)
+    model, apply_fn = network.build(config.model, equation, statistics)
     options = to_dict(config.loss)
     fitting = [
         {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sino_jax import base, equations, partition
-from sino_jax.decomposition import refine, refine_history, refine_levels
+from sino_jax.decomposition import refine, refine_history
 from sino_jax.partition import cover, weights
 from tests.exact_operators import darcy_operator
 
@@ -207,19 +207,6 @@ def test_batched_and_looped_patches_agree_and_jit_changes_nothing(x64):
     np.testing.assert_allclose(
         compiled(coefficient, g, scale).solution, together.solution, atol=1e-13
     )
-
-
-def test_levels_carry_information_across_the_domain_first(x64):
-    coefficient, g, scale, solution = constant_darcy((49, 49))
-    options = dict(equation="darcy", overlap=5, start="zeros")
-    arguments = (harmonic_operator, None, coefficient, g, scale)
-    levels = refine_levels(*arguments, levels=(2, 4), iterations=4, **options)
-    coarse = refine_history(*arguments, patches=2, iterations=4, **options)
-    fine = refine_history(*arguments, patches=4, iterations=8, **options)
-    np.testing.assert_allclose(levels.change[:4], coarse.change, rtol=1e-9)
-    assert levels.change.shape == (8, 1)
-    assert levels.residual.shape == (9, 1)
-    assert norm(levels.solution - solution) < 0.5 * norm(fine.solution - solution)
 
 
 @pytest.mark.parametrize(

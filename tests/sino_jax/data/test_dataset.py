@@ -9,6 +9,7 @@ import pytest
 
 from sino_jax import data
 from sino_jax.data import batches
+from sino_jax.data import dataset as dataset_module
 from tests.dataset_files import write_dataset
 
 
@@ -30,7 +31,7 @@ def test_what_is_written_is_what_is_loaded(tmp_path):
     np.testing.assert_array_equal(instance.scale, np.float32([4, 4]))
     assert instance.boundary is None
     assert (dataset.grid, dataset.equation, len(dataset)) == ((5, 6), "darcy", 10)
-    assert set(data.REQUIRED) == set(dataset.meta)
+    assert set(dataset_module.REQUIRED) == set(dataset.meta)
     assert all(isinstance(field, np.memmap) for field in dataset.fields.values())
     assert sorted(p.name for p in dataset.path.iterdir()) == [
         "coefficient.npy",

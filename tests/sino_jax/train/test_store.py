@@ -12,6 +12,7 @@ import pytest
 from sino_jax import checkpoint
 from sino_jax.train import provenance
 from sino_jax.train.step import init_state
+from sino_jax.train.store import Store
 
 META = {"config": {"equation": "darcy", "sizes": [1, 2]}, "statistics": None}
 
@@ -27,7 +28,7 @@ def make_state(step=0, *, width=3, optimizer=None, averaged=True):
 
 def open_store(path, messages=None, keep=2):
     report = (lambda text: None) if messages is None else messages.append
-    return checkpoint.Store(path, keep=keep, report=report)
+    return Store(path, keep=keep, report=report)
 
 
 def assert_equal(state, other):
