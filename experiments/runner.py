@@ -21,10 +21,11 @@ from typing import Any
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from experiments import models
+from experiments import configs, models
 from sino_jax import checkpoint, equations, runtime, scale_range, train
 from sino_jax.train import provenance
 from solvers import generate
+from solvers.configs import argument
 
 RESULT = "result.json"
 
@@ -208,7 +209,7 @@ def report(result: Mapping[str, Any]) -> str:
 def main(experiment: Experiment) -> None:
     """The command line of an experiment: ``python -m experiments.<name> --config=...``."""
     runtime.prepare()
-    config = config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
+    config = config_flags.DEFINE_config_file("config", None, argument.HELP)
     data = flags.DEFINE_string("data", "data", "directory of all data sets")
     runs = flags.DEFINE_string("runs", "runs", "directory of all runs")
     keep_every = flags.DEFINE_integer(
@@ -229,4 +230,5 @@ def main(experiment: Experiment) -> None:
         print(report(result))
         print(f"result: {directory(config.value, pathlib.Path(runs.value)) / RESULT}")
 
-    app.run(run_and_print)
+    files = pathlib.Path(configs.__file__).parent
+    app.run(run_and_print, argument.expand(sys.argv, files, own=experiment.equation))

@@ -3,14 +3,16 @@
 import argparse
 import json
 import pathlib
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from experiments import runner
+from experiments import configs, runner
 from sino_jax import checkpoint, operator
 from sino_jax.operator import Operator
+from solvers.configs import argument
 
 
 class TrainedRun(NamedTuple):
@@ -40,7 +42,7 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", type=pathlib.Path, nargs="+", required=True)
-    parser.add_argument("--config", help="preset,field=value; the run's own preset by default")
+    parser.add_argument("--config", help=f"{argument.HELP}; the run's own preset by default")
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
     parser.add_argument("--write", action="store_true", help="keep the results in the repository")
@@ -55,6 +57,14 @@ def open_run(workdir: pathlib.Path, *, equation: str) -> TrainedRun:
         raise ValueError(f"{workdir} was not made by python -m experiments.{equation}")
     config = ConfigDict(fields)
     return TrainedRun(pathlib.Path(workdir), trained, config, runner.row_label(config))
+
+
+def load_config(value: str, name: str) -> ConfigDict:
+    """The config that ``--config=value`` asks for in the experiment `name`."""
+    try:
+        return argument.load(value, pathlib.Path(configs.__file__).parent, own=name)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
 
 
 def checkpoints(workdir: pathlib.Path) -> list[int]:

@@ -35,6 +35,16 @@ def test_imports_follow_the_arrow(package):
         assert not crossing, f"{path.relative_to(ROOT)} imports {crossing}"
 
 
+def test_only_command_lines_know_of_the_programs():
+    """The library works without solvers and experiments; `programs` finds them by name."""
+    for path in sorted((ROOT / "sino_jax").rglob("*.py")):
+        if path.name in ("cli.py", "__main__.py"):
+            continue
+        text = path.read_text()
+        assert "import programs" not in text, f"{path.relative_to(ROOT)} imports programs"
+        assert "sino_jax.programs" not in text or path.name == "programs.py", path
+
+
 def module_names():
     """Every module of the library that is meant to be imported (not run)."""
     for package in ("sino_jax", "solvers"):
