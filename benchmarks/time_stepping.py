@@ -27,6 +27,8 @@ import numpy as np
 from solvers import fourier, navier_stokes
 
 TOLERANCE = 1e-5
+# Of the square; the flow has unit vorticity at first.
+SIDE = 2 * np.pi
 # Points a side, Reynolds number, simulated time.
 CASES = ((128, 250.0, 1.0), (256, 1000.0, 0.5), (512, 4000.0, 0.25))
 ROUNDS = 5
@@ -41,7 +43,9 @@ def initial_flow(n: int) -> jax.Array:
     """Turbulence after a burn-in at Re = 250 on 128², interpolated to n² points."""
     points = 128
     start = navier_stokes.sample_initial(jax.random.key(0), points)
-    modes = np.asarray(fourier.to_modes(navier_stokes.solve(start, 250.0, [6.0])[0]))
+    start = start / jnp.sqrt((start**2).mean())
+    flow = navier_stokes.solve(start, 250.0, [6.0], side=SIDE)[0]
+    modes = np.asarray(fourier.to_modes(flow))
     kx, ky = (np.asarray(k).ravel().astype(int) for k in fourier.wave_numbers((points,) * 2, float))
     spectrum = np.zeros((n, n // 2 + 1), complex)
     spectrum[np.ix_(kx, ky)] = modes * (n / points) ** 2
@@ -52,7 +56,8 @@ def ours(reynolds: float, interval: float, rate: float) -> Solver:
     def program(steps):
         # Just enough to make the solver choose this number of steps.
         cfl = rate * interval / (steps - 0.5)
-        return lambda w: navier_stokes.simulate(w, reynolds, [interval], cfl=cfl).frames[-1]
+        simulate = navier_stokes.simulate
+        return lambda w: simulate(w, reynolds, [interval], side=SIDE, cfl=cfl).frames[-1]
 
     return program
 
@@ -104,7 +109,7 @@ def fewest_steps(solver: Solver, w0: jax.Array, reference: jax.Array, order: int
 
 def measure_case(n: int, reynolds: float, interval: float) -> list[dict]:
     w0 = initial_flow(n)
-    u, v = jnp.moveaxis(jnp.abs(navier_stokes.velocity(w0)), -1, 0)
+    u, v = jnp.moveaxis(jnp.abs(navier_stokes.velocity(w0, side=SIDE)), -1, 0)
     rate = fourier.cutoff(n) * float((u + v).max())
     # Runge-Kutta methods of order 4 are stable up to a product of step and rate of 2.8.
     start, finest = math.ceil(rate * interval / 2.8), math.ceil(rate * interval / 0.4)

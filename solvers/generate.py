@@ -32,7 +32,7 @@ from ml_collections import ConfigDict, config_flags
 from solvers import configs, fill, parts, recipes, storage
 from solvers.configs import argument
 
-SPLITS = ("train", "test")
+SPLITS = ("train", "val", "test")
 PACKAGES = ("sino-jax", "jax", "jaxlib", "numpy")
 
 
@@ -43,14 +43,15 @@ def data_sets(config: ConfigDict) -> dict[str, dict[str, Any]]:
     points, block_points = dict(shared.pop("points")), shared.pop("block_points")
     scales = {split: shared.pop(f"{split}_scales") for split in SPLITS}
     samples = {split: shared.pop(f"{split}_samples") for split in SPLITS}
-    if unknown := sorted({*scales["train"], *scales["test"]} - set(points)):
+    if unknown := sorted({s for split in SPLITS for s in scales[split]} - set(points)):
         raise ValueError(f"scales must be among those with a grid, {sorted(points)}, got {unknown}")
     result = {}
     for split in SPLITS:
         for scale in scales[split]:
             settings = {**shared, "split": split, "scale": scale, "points": points[scale]}
-            # The same for both splits, which then share a compiled program.
-            block = max(1, min(block_points // recipes.get(settings).work, *samples.values()))
+            # The same for all splits, which then share a compiled program.
+            fewest = min(samples[split] for split in SPLITS if scales[split])
+            block = max(1, min(block_points // recipes.get(settings).work, fewest))
             result[f"{split}-{scale}"] = {**settings, "samples": samples[split], "block": block}
     return result
 

@@ -2,10 +2,9 @@
 
     ω_t + u·∇ω = ν Δω + f,    ω = ∂_x v - ∂_y u,    u = ∂_y ψ,  v = -∂_x ψ,  -Δψ = ω
 
-The square has side 2π and the initial vorticity has root mean square 1 (`sample_initial`), so that
-velocities and the wave numbers of the large eddies are of order 1 and a turnover takes 2π / ω ~ 6
-units of time. In these units ν = 1/Re; Re is no Reynolds number of an eddy. Rescaling a crop of
-side ratio λ to the extent of the whole gives a solution
+The square has side 1 (or `side`) and ν = 1/Re. The initial velocity of `sample_initial` has root
+mean square 1 on it: the flow crosses the square in one unit of time, and Re is the Reynolds number
+of the square. Rescaling a crop of side ratio λ to the extent of the whole gives a solution
 
     for Re λ²  if only space is rescaled, ω being kept (the vorticity problem),
     for Re λ   if time is cropped and rescaled, too, u being kept (the space-time velocity problem).
@@ -32,25 +31,27 @@ def solve(
     times: time_stepping.Times,
     *,
     forcing: Float[Array, "_ _"] | None = None,
+    side: float = 1.0,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
 ) -> Float[Array, "time x y"]:
     """The vorticity at `times`, in the precision of the initial one.
 
     Args:
-      vorticity: initial values at (x_i, y_j) = 2π (i / nx, j / ny), with mean zero: periodic
+      vorticity: initial values at (x_i, y_j) = side (i / nx, j / ny), with mean zero: periodic
         velocities have no other. Modes above the 2/3 cut-off (`solvers.fourier`) are dropped.
       reynolds: 1/ν.
       times: increasing, the first at least 0 (0 returns the initial vorticity as frame 0). They
         must be concrete: close over them under `jit`.
       forcing: steady forcing f of the vorticity, such as `kolmogorov_forcing`; none by default.
+      side: of the periodic square.
       order: of the time stepping, see `time_stepping.METHODS`.
       cfl: largest product of a step with max(|u| K_x + |v| K_y), K the largest kept wave numbers.
 
     Raises:
       ValueError: times that do not increase or cannot be reached under the CFL bound, a vorticity
         with NaN, with a mean, or with fewer than 4 points on an axis, a forcing of another shape,
-        reynolds that is not positive.
+        reynolds or side that is not positive.
       BlowUpError: with the time at which the vorticity blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
@@ -58,7 +59,8 @@ def solve(
     time_stepping.check_initial("vorticity", vorticity)
     _check_mean(vorticity)
     time_stepping.check_positive("reynolds", reynolds)
-    result = simulate(vorticity, reynolds, times, forcing=forcing, order=order, cfl=cfl)
+    time_stepping.check_positive("side", side)
+    result = simulate(vorticity, reynolds, times, forcing=forcing, side=side, order=order, cfl=cfl)
     time_stepping.raise_on_failure(result)
     return result.frames
 
@@ -69,6 +71,7 @@ def simulate(
     times: time_stepping.Times,
     *,
     forcing: Float[Array, "_ _"] | None = None,
+    side: float = 1.0,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
 ) -> time_stepping.Trajectory:
@@ -78,27 +81,26 @@ def simulate(
         raise ValueError(
             f"forcing must have the vorticity's shape {vorticity.shape}, got {forcing.shape}"
         )
-    reynolds, cfl = (jnp.asarray(value, vorticity.dtype) for value in (reynolds, cfl))
-    return _simulate(vorticity, reynolds, forcing, cfl, times=times, order=order)
+    scalars = (jnp.asarray(value, vorticity.dtype) for value in (reynolds, side, cfl))
+    return _simulate(vorticity, forcing, *scalars, times=times, order=order)
 
 
 @functools.partial(jax.jit, static_argnames=("times", "order"))
-def _simulate(vorticity, reynolds, forcing, cfl, *, times, order):
+def _simulate(vorticity, forcing, reynolds, side, cfl, *, times, order):
     shape = vorticity.shape
-    kx, ky = fourier.wave_numbers(shape, vorticity.dtype)
+    kx, ky = _wave_numbers(shape, side)
     forcing_hat = None if forcing is None else fourier.to_modes(forcing)
 
     def nonlinear_fn(w_hat):
-        u, v = _velocity(w_hat, shape)
+        u, v = _velocity(w_hat, shape, side)
         advection_hat = fourier.scale(kx**2 - ky**2, fourier.to_modes(u * v))
         advection_hat += fourier.scale(kx * ky, fourier.to_modes(v**2 - u**2))
         return advection_hat if forcing_hat is None else advection_hat + forcing_hat
 
     def rate_fn(w_hat):
-        u, v = _velocity(w_hat, shape)
-        return jnp.max(
-            jnp.abs(u) * fourier.cutoff(shape[0]) + jnp.abs(v) * fourier.cutoff(shape[1])
-        )
+        u, v = _velocity(w_hat, shape, side)
+        fastest = jnp.abs(u) * fourier.cutoff(shape[0]) + jnp.abs(v) * fourier.cutoff(shape[1])
+        return 2 * jnp.pi / side * jnp.max(fastest)
 
     return time_stepping.trajectory(
         functools.partial(time_stepping.METHODS[order], -(kx**2 + ky**2) / reynolds, nonlinear_fn),
@@ -110,42 +112,53 @@ def _simulate(vorticity, reynolds, forcing, cfl, *, times, order):
     )
 
 
-def velocity(vorticity: Float[Array, "x y"]) -> Float[Array, "x y 2"]:
+def velocity(vorticity: Float[Array, "x y"], *, side: float = 1.0) -> Float[Array, "x y 2"]:
     """The velocity (u, v) of zero mean that has this vorticity, below the 2/3 cut-off."""
-    return jnp.stack(_velocity(fourier.to_modes(vorticity), vorticity.shape), axis=-1)
+    side = jnp.asarray(side, vorticity.dtype)
+    return jnp.stack(_velocity(fourier.to_modes(vorticity), vorticity.shape, side), axis=-1)
 
 
-def _velocity(w_hat: Array, shape: Sequence[int]) -> tuple[Array, Array]:
-    kx, ky = fourier.wave_numbers(shape, w_hat.real.dtype)
+def _wave_numbers(shape: Sequence[int], side: Float[Array, ""]) -> tuple[Array, Array]:
+    kx, ky = fourier.wave_numbers(shape, side.dtype)
+    return 2 * jnp.pi / side * kx, 2 * jnp.pi / side * ky
+
+
+def _velocity(w_hat: Array, shape: Sequence[int], side: Float[Array, ""]) -> tuple[Array, Array]:
+    kx, ky = _wave_numbers(shape, side)
     # The mode k = 0 is zero; any non-zero divisor keeps it so.
-    laplacian = jnp.maximum(kx**2 + ky**2, 1)
+    laplacian = jnp.maximum(kx**2 + ky**2, (2 * jnp.pi / side) ** 2)
     u = fourier.to_grid(fourier.differentiate(ky / laplacian, w_hat), shape)
     v = fourier.to_grid(fourier.differentiate(-kx / laplacian, w_hat), shape)
     return u, v
 
 
 def kolmogorov_forcing(
-    shape: Sequence[int], *, wave_number: int = 4, dtype: jax.typing.DTypeLike = float
+    shape: Sequence[int],
+    *,
+    wave_number: int = 4,
+    side: float = 1.0,
+    dtype: jax.typing.DTypeLike = float,
 ) -> Float[Array, "x y"]:
-    """Curl of the force sin(k y) in the x direction: f = -k cos(k y)."""
-    y = 2 * jnp.pi / shape[1] * jnp.arange(shape[1], dtype=jax.dtypes.canonicalize_dtype(dtype))
-    return jnp.broadcast_to(-wave_number * jnp.cos(wave_number * y)[None, :], shape)
+    """Curl of the force sin(k y) in the x direction: f = -k cos(k y), k = 2π wave_number / side."""
+    k = 2 * jnp.pi * wave_number / side
+    y = side / shape[1] * jnp.arange(shape[1], dtype=jax.dtypes.canonicalize_dtype(dtype))
+    return jnp.broadcast_to(-k * jnp.cos(k * y)[None, :], shape)
 
 
 def sample_initial(
     key: PRNGKeyArray, n: int, *, peak: float = 4.0, dtype: jax.typing.DTypeLike = float
 ) -> Float[Array, "n n"]:
-    """A random vorticity of mean zero and expected mean square 1, smooth: no turbulence yet.
+    """A random vorticity on the unit square whose velocity has expected mean square 1, smooth.
 
-    The modes have variance ∝ |k|² exp(-2 |k|² / peak²), so that most of the enstrophy is at wave
-    numbers near `peak`. Turbulence develops within some 5 to 10 units of time: drop those. One key
-    gives one function for every `n`.
+    The modes have variance ∝ |j|² exp(-2 |j|² / peak²) at k = 2πj, so that most of the enstrophy is
+    at j near `peak`. Turbulence develops within one unit of time: drop that. One key gives one
+    function for every `n`.
     """
 
     def spectrum(frequencies):
         k2 = jnp.sum(frequencies**2, axis=-1)
-        variance = k2 * jnp.exp(-2 * k2 / peak**2)
-        return jnp.sqrt(variance / variance.sum())
+        energy = jnp.where(k2 > 0, jnp.exp(-2 * k2 / peak**2), 0)
+        return 2 * jnp.pi * jnp.sqrt(k2 * energy / energy.sum())
 
     # Left out are modes that would have 1e-11 of the largest amplitude, or less.
     modes = math.ceil(5 * peak)
@@ -157,10 +170,12 @@ def vorticity_window(frames: Float[Array, "*batch x y"]) -> Float[Array, "*batch
     return frames[..., : frames.shape[-2] // 2, : frames.shape[-1] // 2]
 
 
-def velocity_window(frames: Float[Array, "time x y"]) -> Float[Array, "half_x half_y time 2"]:
+def velocity_window(
+    frames: Float[Array, "time x y"], *, side: float = 1.0
+) -> Float[Array, "half_x half_y time 2"]:
     """What the space-time models see: the velocity in a quarter of the square, node-centred."""
     _, nx, ny = frames.shape
-    u = jax.vmap(velocity)(frames)[:, : nx // 2, : ny // 2]
+    u = jax.vmap(lambda w: velocity(w, side=side))(frames)[:, : nx // 2, : ny // 2]
     return jnp.moveaxis(u, 0, 2)
 
 

@@ -106,12 +106,14 @@ def _elliptic_sample(instance: elliptic.Instance, operator: q1.Operator) -> Samp
 
 def _burgers(settings: Mapping[str, Any]) -> Recipe:
     points, thin, reynolds = settings["points"], settings["thin"], float(settings["scale"])
-    times = np.linspace(0.0, settings["end_time"], settings["frames"])
+    first = 0 if settings["from_zero"] else settings["end_time"] / settings["frames"]
+    times = np.linspace(first, settings["end_time"], settings["frames"])
+    dt = times[1] - times[0]
 
     def sample(key: PRNGKeyArray) -> Sampled:
-        initial = burgers.sample_initial(key, points)
+        initial = burgers.sample_initial(key, points, law=settings["initial_law"])
         frames = burgers.simulate(initial, 1 / reynolds, times).frames
-        again = burgers.simulate(frames[-2], 1 / reynolds, _halves(times[1]), cfl=0.5).frames
+        again = burgers.simulate(frames[-2], 1 / reynolds, _halves(dt), cfl=0.5).frames
         solution = burgers.window(frames)[:, ::thin, None]
         return Sampled({"solution": solution}, _evolution_measures(initial, frames, again))
 
@@ -120,12 +122,13 @@ def _burgers(settings: Mapping[str, Any]) -> Recipe:
         "axes": ["t", "x"],
         "shape": [len(times), seen],
         "centrings": ["node", "node"],
-        "extent": [settings["end_time"], 2 * thin * (seen - 1) / points],
+        "extent": [times[-1] - times[0], 2 * thin * (seen - 1) / points],
     }
     units = {
         "scale": "Re = 1/ν",
         "x": "the periodic interval has length 1; its left half is seen",
-        "solution": "velocity; the first row is the initial condition",
+        "t": f"frames from {first:g} to {times[-1]:g}",
+        "solution": "velocity; the first row is the initial condition of the window",
     }
     return Recipe(sample, grid, None, units, points * len(times))
 
@@ -141,9 +144,9 @@ def _navier_stokes(settings: Mapping[str, Any]) -> Recipe:
         "axes": ["x", "y"],
         "shape": [points // 2] * 2,
         "centrings": ["cell", "cell"],
-        "extent": [2 * np.pi * (points // 2) / points] * 2,
+        "extent": [(points // 2) / points] * 2,
     }
-    units = {**_TURBULENCE_UNITS, "trajectory": "vorticity, root mean square 1 before the burn-in"}
+    units = {**_TURBULENCE_UNITS, "trajectory": "vorticity"}
     return Recipe(sample, grid, _window(settings, "channel"), units, points**2 * settings["frames"])
 
 
@@ -159,7 +162,7 @@ def _navier_stokes_spacetime(settings: Mapping[str, Any]) -> Recipe:
         "axes": ["x", "y"],
         "shape": [points // 2] * 2,
         "centrings": ["node", "node"],
-        "extent": [2 * np.pi * (points // 2 - 1) / points] * 2,
+        "extent": [(points // 2 - 1) / points] * 2,
     }
     units = {**_TURBULENCE_UNITS, "trajectory": "velocity (u, v) in x and y direction"}
     return Recipe(sample, grid, _window(settings, "axis"), units, points**2 * settings["frames"])
@@ -167,8 +170,8 @@ def _navier_stokes_spacetime(settings: Mapping[str, Any]) -> Recipe:
 
 _TURBULENCE_UNITS = {
     "scale": "Re = 1/ν",
-    "x, y": "the periodic square has side 2π; a quarter of it is seen",
-    "t": "a unit vorticity turns once in 4π units",
+    "x, y": "the periodic square has side 1; a quarter of it is seen",
+    "t": "unit velocity, the root mean square at the beginning, crosses the square in one unit",
 }
 
 
@@ -179,7 +182,7 @@ def _turbulence(
     reynolds, dt = float(settings["scale"]), settings["dt"]
     times = settings["burn_in"] + dt * np.arange(settings["frames"])
     initial = navier_stokes.sample_initial(key, settings["points"])
-    frames = navier_stokes.simulate(initial, reynolds, times).frames
+    frames = navier_stokes.simulate(initial, reynolds, times, cfl=settings["cfl"]).frames
     again = navier_stokes.simulate(frames[-2], reynolds, _halves(dt), cfl=0.5).frames
     return frames, _evolution_measures(initial, frames, again)
 

@@ -31,7 +31,7 @@ PRESETS = {
         "size": 16,
     },
     "demo": {
-        "data": "small,name=darcy-demo,train_samples=128,test_samples=16",
+        "data": "demo",
         "epochs": 20,
         "learning_rate": 4e-3,
         "n_modes": 8,

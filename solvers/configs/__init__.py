@@ -7,7 +7,9 @@ Every config has these fields, and those of its equation:
     seed              of everything random
     dtype             of the stored real numbers; the solvers run in float64
     points            ((scale, points a side of the solver's grid), ...): one grid for each scale
-    train_scales, train_samples, test_scales, test_samples
+    train_scales, train_samples, val_scales, val_samples, test_scales, test_samples
+                      validation data is for choices that training leaves open: its samples are
+                      those of neither other split, and some of its scales are seen in none
     block_points      grid points that are solved together; bounds the memory
     limits            for each measure of quality the largest value that a sample may have
 """
@@ -53,12 +55,17 @@ def _known(name: str, names: Mapping[str, Any], what: str) -> str:
     return name
 
 
+def _number(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
 def _parse(text: str, default: Any, field: str) -> Any:
     if isinstance(default, str):
         return text
     try:
-        if isinstance(default, tuple) and all(isinstance(entry, int) for entry in default):
-            return tuple(int(part) for part in text.split("+"))
+        if isinstance(default, tuple) and all(isinstance(entry, int | float) for entry in default):
+            return tuple(_number(part) for part in text.split("+") if text)
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         value = None

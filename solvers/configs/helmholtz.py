@@ -1,7 +1,7 @@
 """Helmholtz equation in smooth random media; the scale is the wave number k.
 
 The ``paper`` preset has 64 to 1024 cells a side for k = 1 to 100, that is about 64 points for a
-wave length at k = 5 and above; the ``small`` one half the cells, and k up to 50.
+wave length at k = 5 and above; ``small`` and ``long`` have half the cells, and k up to 50.
 
     python -m solvers.generate --config=solvers/configs/helmholtz.py:small
 """
@@ -13,27 +13,43 @@ COMMON = {
     "seed": 0,
     "dtype": "float32",
     "train_scales": (5, 10, 25),
+    "val_scales": (1.5, 3, 7, 16, 36),
     "block_points": 2**17,
     "limits": {"residual": 1e-12, "growth": 100.0},
 }
+HALF_GRIDS = (
+    *((k, 33) for k in (1, 1.5, 2, 3, 5)),
+    *((7, 49), (10, 65), (16, 97), (25, 129), (36, 193), (50, 257)),
+)
 PRESETS = {
     "tiny": {
-        "points": ((2, 17), (5, 33)),
+        "points": ((2, 17), (3, 25), (5, 33)),
         "train_scales": (5,),
+        "val_scales": (3,),
         "test_scales": (2, 5),
         "train_samples": 16,
+        "val_samples": 4,
         "test_samples": 4,
     },
     "small": {
-        "points": ((1, 33), (2, 33), (5, 33), (10, 65), (25, 129), (50, 257)),
+        "points": HALF_GRIDS,
         "test_scales": (1, 2, 5, 10, 25, 50),
-        "train_samples": 256,
+        "train_samples": 64,
+        "val_samples": 16,
         "test_samples": 32,
     },
+    "long": {
+        "points": HALF_GRIDS,
+        "test_scales": (1, 2, 5, 10, 25, 50),
+        "train_samples": 256,
+        "val_samples": 16,
+        "test_samples": 64,
+    },
     "paper": {
-        "points": ((1, 65), (2, 65), (5, 65), (10, 129), (25, 257), (50, 513), (100, 1025)),
+        "points": (*((k, 2 * points - 1) for k, points in HALF_GRIDS), (100, 1025)),
         "test_scales": (1, 2, 5, 10, 25, 50, 100),
         "train_samples": 1024,
+        "val_samples": 64,
         "test_samples": 128,
     },
 }

@@ -116,13 +116,22 @@ def test_window_is_the_left_half_at_every_second_point():
     np.testing.assert_array_equal(burgers.window(frames), frames[:, [0, 2, 4, 6]])
 
 
-def test_prior_has_the_stated_size_and_no_mean():
-    keys = jax.random.split(jax.random.key(4), 2000)
-    u0 = jax.vmap(lambda key: burgers.sample_initial(key, 64))(keys)
-    k = np.arange(1, 64)
-    deviation = np.sqrt(2 * ((25 / (4 * np.pi**2 * k**2 + 25)) ** 2).sum())
-    np.testing.assert_allclose(np.sqrt((u0**2).mean()), deviation, rtol=0.05)
+@pytest.mark.parametrize(
+    ("law", "deviation_fn"),
+    [
+        ("mild", lambda k: 49 * ((2 * np.pi * k) ** 2 + 49) ** -1.25),
+        ("strong", lambda k: 25 / ((2 * np.pi * k) ** 2 + 25)),
+    ],
+)
+def test_prior_has_the_stated_spectrum_and_no_mean(law, deviation_fn):
+    keys = jax.random.split(jax.random.key(4), 4000)
+    u0 = jax.vmap(lambda key: burgers.sample_initial(key, 256, law=law))(keys)
+    modes = np.abs(np.fft.rfft(u0, axis=1) / 256)[:, 1:33]
+    deviation = deviation_fn(np.arange(1, 33))
+    np.testing.assert_allclose(np.sqrt((modes**2).mean(axis=0)), deviation, rtol=0.06)
     np.testing.assert_allclose(u0.mean(axis=1), 0, atol=1e-5)
+    with pytest.raises(ValueError, match="law must be one of .*'mild', 'strong'.* got 'wild'"):
+        burgers.sample_initial(keys[0], 16, law="wild")
 
 
 @pytest.mark.parametrize(
