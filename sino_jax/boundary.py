@@ -9,11 +9,10 @@ section "Boundary condition"). The extended channel of side ``(axis, end)`` is c
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
-from sino_jax.channels import per_example
+from sino_jax import norms
 from sino_jax.types import PerExample, RealBatch, Sample
 
 
@@ -59,15 +58,10 @@ def magnitude(channels: RealBatch) -> PerExample:
     magnitude for every power of two c, as long as the data itself does not over- or underflow.
     """
     axes = tuple(range(1, channels.ndim))
-    # A power of two near the largest value: squares of what is left neither over- nor underflow.
-    _, exponent = jnp.frexp(jax.lax.stop_gradient(jnp.max(jnp.abs(channels), axis=axes)))
-    unit = jnp.ldexp(jnp.ones((), channels.dtype), exponent)
-    scaled = channels / per_example(unit, channels)
+    scaled, factor = norms.to_unit_size(channels, axes)
     variance = jnp.var(scaled, axis=axes)
     mean_square = jnp.mean(scaled**2, axis=axes)
     # A deviation at the level of round-off carries no scale.
-    meaningful = variance > (100 * jnp.finfo(channels.dtype).eps) ** 2 * mean_square
-    square = jnp.where(meaningful, variance, mean_square)
-    # The root of zero has no gradient: take it of one there, and select zero.
-    zero = square == 0
-    return unit * jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, square)))
+    constant = variance <= (100 * jnp.finfo(channels.dtype).eps) ** 2 * mean_square
+    size = factor.reshape(-1) * norms.root(jnp.where(constant, mean_square, variance))
+    return size.astype(channels.dtype)

@@ -21,7 +21,8 @@ from jaxtyping import Array, Float
 
 from sino_jax import channels, equations, subdomain
 from sino_jax.equations import Equation
-from sino_jax.loss.relative import l2_norm, relative_l2
+from sino_jax.loss.relative import relative_l2
+from sino_jax.norms import l2_norm, relative
 from sino_jax.partition import Patches, cover, merge
 from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Batch, Instance, PerExample, Scale
@@ -153,7 +154,10 @@ def refine_history(
         changes.append(_change(previous, estimate))
         residuals.append(_residual(estimate, whole, equation=equation, extent=extent))
         if tolerance is not None:
-            measure = changes[-1] if criterion == "change" else residuals[-1] / residuals[0]
+            # The largest of numbers of which one is NaN is NaN, and that is not below anything.
+            measure = (
+                changes[-1] if criterion == "change" else relative(residuals[-1], residuals[0])
+            )
             if float(jnp.max(measure)) <= tolerance:
                 break
     nothing = jnp.zeros((0, len(scale)), residuals[0].dtype)

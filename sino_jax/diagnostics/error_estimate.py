@@ -28,7 +28,8 @@ from jaxtyping import Array, Bool, Float
 
 from sino_jax import base, channels, diagnostics
 from sino_jax.equations import Equation
-from sino_jax.types import Instance, PerExample, Sample
+from sino_jax.norms import bilinear_l2_norm, relative
+from sino_jax.types import Instance, PerExample
 
 CALIBRATION_FILE = "calibration.json"
 COVERAGE = 0.95
@@ -123,17 +124,18 @@ def indicator(
         mean = jnp.exp(jnp.mean(jnp.log(coefficient)))
         inner = ((1, 1), (1, 1), (0, 0))
         correction = lift - jnp.pad(potential / mean.astype(potential.dtype), inner)
-        size = l2_norm(prediction, extent)
-        relative = l2_norm(correction, extent) / jnp.maximum(size, jnp.finfo(size.dtype).tiny)
+        size = bilinear_l2_norm(prediction, extent)
+        indicated = relative(bilinear_l2_norm(correction, extent), size)
 
         margin = jnp.min(coefficient) - k**2 / lowest_eigenvalue
         coercive = margin > 0
         gradient = diagnostics.dual_norm(load, potential) / jnp.where(coercive, margin, 1)
-        absolute = l2_norm(lift, extent) + gradient / lowest_eigenvalue**0.5
+        absolute = bilinear_l2_norm(lift, extent) + gradient / lowest_eigenvalue**0.5
         # ‖u‖ ≥ ‖p‖ - ‖p - u‖
         rest = jnp.where(coercive, size - absolute, 0)
         bound = jnp.where(rest > 0, absolute / jnp.where(rest > 0, rest, 1), jnp.inf)
-        return Indicator(relative, bound, coercive)
+        # Of NaN there is no error, not an unbounded one.
+        return Indicator(indicated, jnp.where(jnp.isnan(indicated), jnp.nan, bound), coercive)
 
     return jax.vmap(of_one)(
         instance.coefficient, instance.boundary, instance.scale, instance.solution
@@ -172,7 +174,10 @@ def calibrate(indicators: Array | np.ndarray, errors: Array | np.ndarray) -> Cal
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's coefficient of two lists without ties."""
+    """Spearman's coefficient of two lists without ties; NaN has no rank and is refused."""
+    for name, values in (("first", first), ("second", second)):
+        if np.isnan(values).any():
+            raise ValueError(f"{name} must not hold NaN, got {int(np.isnan(values).sum())} of them")
     ranks = [np.argsort(np.argsort(values)) for values in (first, second)]
     return float(np.corrcoef(*ranks)[0, 1])
 
@@ -190,17 +195,3 @@ def write_calibration(directory: str | os.PathLike, calibration: Calibration) ->
     temporary.write_text(json.dumps(calibration._asdict(), indent=2, sort_keys=True) + "\n")
     temporary.replace(path)
     return path
-
-
-def l2_norm(field: Sample, extent: Sequence[float]) -> Float[Array, ""]:
-    """L2 norm over a rectangle of the field that is bilinear between nodes, by exact quadrature."""
-    values = field
-    for axis in (0, 1):
-        low = jax.lax.slice_in_dim(values, 0, values.shape[axis] - 1, axis=axis)
-        high = jax.lax.slice_in_dim(values, 1, values.shape[axis], axis=axis)
-        # The two Gauss points of an element are exact for squares of linear functions.
-        weights = [0.5 + sign * 0.5 / 3**0.5 for sign in (-1, 1)]
-        values = jnp.concatenate([low + w * (high - low) for w in weights], axis=axis)
-    square = jnp.sum(values.real**2 + values.imag**2)
-    area_of_point = extent[0] * extent[1] / (values.shape[0] * values.shape[1])
-    return jnp.sqrt(square * area_of_point)

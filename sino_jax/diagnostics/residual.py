@@ -24,8 +24,9 @@ from jaxtyping import Array, Float, Inexact
 
 from sino_jax import base, equations
 from sino_jax.equations import Equation
-from sino_jax.loss.relative import Fields, l2_norm, relative
+from sino_jax.loss.relative import Fields
 from sino_jax.loss.scale_consistency import scale_consistency
+from sino_jax.norms import l2_norm, relative, root, to_unit_size
 from sino_jax.types import ApplyFn, Instance, Key, PerExample, Sample
 
 
@@ -150,8 +151,10 @@ def dual_norm(
     load: Inexact[Array, "inner_x inner_y _"], potential: Inexact[Array, "inner_x inner_y _"]
 ) -> Float[Array, ""]:
     """‖r‖₋₁ of a load r whose ``potential = base.poisson(load)`` is K⁻¹r."""
+    (load, size), (potential, other) = (to_unit_size(field, None) for field in (load, potential))
     square = jnp.sum((jnp.conj(load) * potential).real)
-    return jnp.sqrt(jnp.maximum(square, 0))
+    # Round-off may make the square of a small norm negative.
+    return (root(size) * root(other)).reshape(()) * root(jnp.maximum(square, 0))
 
 
 def diffusion_load(

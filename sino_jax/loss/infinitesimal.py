@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from sino_jax import channels, equations, grid, problem
 from sino_jax.equations import Equation
-from sino_jax.loss.relative import l2_norm, relative
+from sino_jax.norms import l2_norm, relative
 from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Instance, PerExample, Sample
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sino_jax import base as bases
-from sino_jax import boundary, channels
+from sino_jax import boundary, channels, norms
 from sino_jax.types import PerExample, RealBatch, Scale
 
 BASES = ("coons", "harmonic", "helmholtz")
@@ -78,10 +78,10 @@ class WithBase(nn.Module, kw_only=True):
         if self.base == "coons":
             return jnp.ones_like(coefficient[:, 0, 0])
         mean = jnp.mean(coefficient, axis=(1, 2))
-        square = jnp.var(coefficient, axis=(1, 2)) / mean**2 + self.shift**2
-        # The root of zero has no gradient, and a constant coefficient is no reason for NaNs.
-        positive = square > 0
-        return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
+        # The contrast first, then squares: those of the coefficient itself may overflow.
+        contrast = coefficient / mean[:, None, None] - 1
+        square = jnp.mean(contrast**2, axis=(1, 2)) + self.shift**2
+        return norms.root(square)
 
     def _check(self, inputs: RealBatch) -> None:
         if self.base not in BASES:

@@ -129,5 +129,10 @@ def names(datasets: Sequence[Dataset]) -> list[str]:
 
 
 def mean_error(results: Mapping[str, Mapping[str, float]]) -> float:
-    """What the best checkpoint has least of: the mean over data sets of ``relative_l2``."""
+    """What the best checkpoint has least of: the mean over data sets of ``relative_l2``.
+
+    It is NaN if one of them is: such a checkpoint is never the best, see `store.Store.save`.
+    """
+    if not results:
+        raise ValueError("results must hold the errors of at least one data set, got none")
     return float(np.mean([metrics["relative_l2"] for metrics in results.values()]))
