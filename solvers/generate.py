@@ -108,6 +108,12 @@ def stream(settings: Mapping[str, Any]) -> int:
     return zlib.crc32("{equation} {split} {scale:g}".format(**settings).encode())
 
 
+def sample_keys(settings: Mapping[str, Any], ids: Sequence[int] | np.ndarray) -> jax.Array:
+    """The random keys of samples of a data set; each makes one sample, see `recipes.Recipe`."""
+    root = jax.random.fold_in(jax.random.key(settings["seed"]), stream(settings))
+    return jax.vmap(lambda i: jax.random.fold_in(root, i))(np.asarray(ids, np.uint32))
+
+
 def block_solver(settings: Mapping[str, Any]) -> Callable[[Sequence[int]], fill.Solved]:
     """The function from sample numbers to solved samples, a block at a time."""
     run = _program(json.dumps({k: v for k, v in settings.items() if k not in _NOT_COMPILED}))
