@@ -50,6 +50,12 @@ def extended_traces(field: Sample, sides: Sequence[Side]) -> Sample:
     return jnp.concatenate(traces, axis=-1)
 
 
+def ring(field: Sample) -> Sample:
+    """The field on the outer ring of the grid and zero inside: all that boundary data may hold."""
+    inside = tuple(slice(1, -1) for _ in field.shape[:-1])
+    return field.at[inside].set(0)
+
+
 def magnitude(channels: RealBatch) -> PerExample:
     """Size of the boundary data: the standard deviation over all extended traces of an example.
 
