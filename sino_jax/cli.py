@@ -3,6 +3,8 @@
     sino-jax run darcy --config=small,model=fno       one row of a table: data, training, errors
     sino-jax generate --config=darcy:small            data sets
     sino-jax inspect data/darcy-small/train-4         what a data set holds
+    sino-jax import npz FILE data/mine --equation=darcy --map solution=u    data of your own
+    sino-jax train data/mine --model=fno              training on it
     sino-jax predict RUN input.npz output.npz         solutions by a trained operator
     sino-jax tables darcy                             results beside the paper's
     sino-jax figures darcy
@@ -26,6 +28,8 @@ COMMANDS = {
     "generate": "solvers.generate",
     "inspect": "solvers.inspect",
     "interchange": "solvers.interchange",
+    "import": "sino_jax.data.importing",
+    "train": "sino_jax.train.command",
     "predict": "sino_jax.predict",
     "tables": "experiments.tables",
     "figures": "experiments.figures",
