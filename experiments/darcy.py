@@ -8,8 +8,7 @@ python -m experiments.tables darcy
 
 import jax
 
-from experiments import runner
-from experiments.configs import darcy as configs
+from experiments import models, runner
 from solvers import darcy
 from solvers.configs import darcy as data_configs
 
@@ -31,10 +30,17 @@ def prior(config):
     return sample
 
 
+def model_fields(config):
+    """Darcy's equation has no parameter by which a model could be informed of the scale."""
+    if config.model in models.SCALE_INFORMED:
+        raise ValueError(f"model must be one of fno, uno, unet, cno, got {config.model!r}")
+    return models.fields(config)
+
+
 EXPERIMENT = runner.Experiment(
     equation="darcy",
     data_config=data_configs.get_config,
-    model_fields=configs.model_fields,
+    model_fields=model_fields,
     prior=prior,
 )
 

@@ -109,11 +109,14 @@ def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -
         )
         truth, guess = (_panel(np.asarray(f)[0], 0) for f in (instance.solution, prediction))
         limits = {"vmin": truth.min(), "vmax": truth.max()}
+        largest = np.abs(guess - truth).max()
+        # White where the prediction is right, blue and red where it is too small and too large.
+        signed = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
         panels = [
             (*_given(trained.equation, instance.coefficient, given), {}),
             (truth, "truth", limits),
             (guess, "prediction", limits),
-            (guess - truth, f"error ({100 * error:.1f} %)", {}),
+            (guess - truth, f"error ({100 * error:.1f} %)", signed),
         ]
         horizontal, vertical = (axis.name for axis in trained.equation.axes[:2])
         row[0].set(xlabel=horizontal, ylabel=f"scale {dataset.scale:g}\n{vertical}")

@@ -13,7 +13,7 @@ from solvers.configs import navier_stokes_spacetime as data_configs
 
 def model_fields(config):
     if config.model not in ("fno", "sino"):
-        raise ValueError(f"model must be fno or sino (the paper's FNO MLP), got {config.model!r}")
+        raise ValueError(f"model must be fno or sino, got {config.model!r}")
     return models.fields(config)
 
 

@@ -8,14 +8,16 @@
 becomes a model, a loss and data sets in a `Experiment`.
 """
 
+import contextlib
 import dataclasses
+import importlib
 import json
 import pathlib
 import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from absl import app, flags, logging
@@ -28,6 +30,7 @@ from solvers import generate
 from solvers.configs import argument
 
 RESULT = "result.json"
+USAGE = "usage.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Experiment:
     Attributes:
       equation: a name of `sino_jax.equations`.
       data_config: ``config.data`` -> config of `solvers.generate`.
-      model_fields: config -> fields of `sino_jax.models.build`, without name and channels.
+      model_fields: config -> fields of `sino_jax.models.build`, without the channels.
       prior: config -> distribution of inputs at larger scales, for `sino_jax.superdomain`; None
         continues the data by reflection.
       linear: whether solutions are proportional to their boundary values. Models then are, too:
@@ -57,19 +60,41 @@ def row_label(config: ConfigDict) -> str:
     label += "" if config.base == "none" else f" on {config.base} base"
     extras = {"none": "", "sub+super": "+scale", "sub": "+sub", "super": "+super"}
     label += extras[config.consistency]
-    if "sub" in config.consistency and config.get("smallest_crop", 0):
+    if "sub" in config.consistency and config.smallest_crop:
         label += f" from {config.smallest_crop}"
-    return label + ("" if config.symmetries == "none" else f"+{config.symmetries}")
+    label += "" if config.symmetries == "none" else f"+{config.symmetries}"
+    # Runs of older versions do not know of changes.
+    return label + (f" ({config.changes})" if config.get("changes") else "")
 
 
 def file_name(row: str) -> str:
     """A row's label as the name of its directory."""
-    return re.sub(r"[^a-z0-9+.-]+", "-", row.lower()).replace("-+", "+").strip("-")
+    return re.sub(r"[^a-z0-9+.=-]+", "-", row.lower()).replace("-+", "+").strip("-")
 
 
 def directory(config: ConfigDict, runs: pathlib.Path) -> pathlib.Path:
+    """Where a row's run is; runs that are scored on validation data are apart from the others."""
+    preset = config.preset + ("" if config.score == "test" else f"-{config.score}")
     row = file_name(row_label(config))
-    return runs / config.equation / config.preset / row / f"seed-{config.seed}"
+    return runs / config.equation / preset / row / f"seed-{config.seed}"
+
+
+def config_text(config: ConfigDict) -> str:
+    """The shortest text from which ``get_config`` makes this config."""
+    module = importlib.import_module(f"experiments.configs.{config.equation}")
+    preset = module.get_config(config.preset)
+    own = [f"{name}={config[name]}" for name in configs.ROW_FIELDS if config[name] != preset[name]]
+    changes = [config.changes.replace(", ", ",")] if config.changes else []
+    return ",".join([config.preset, *own, *changes])
+
+
+def command(config: ConfigDict) -> str:
+    """The command that runs a row."""
+    name = config.equation
+    return (
+        f"python -m experiments.{name} "
+        f'--config="experiments/configs/{name}.py:{config_text(config)}"'
+    )
 
 
 def training_config(
@@ -81,7 +106,6 @@ def training_config(
         "seed": config.seed,
         "equation": equation.name,
         "model": {
-            "name": config.model,
             "base": config.base,
             "in_channels": equation.input_channels,
             "out_channels": equation.output_channels,
@@ -92,12 +116,21 @@ def training_config(
         "experiment": config.to_dict(),
         "data": {
             "train": tuple(str(path) for name, path in data.items() if name.startswith("train")),
-            "test": tuple(str(path) for name, path in data.items() if name.startswith("test")),
+            "test": tuple(
+                str(path) for name, path in data.items() if name.startswith(config.score)
+            ),
             "batch_size": config.batch_size,
         },
         "epochs": config.epochs,
-        "optimizer": {"learning_rate": config.learning_rate},
-        "evaluation": {"rollout_frames": config.get("rollout_frames", 1)},
+        "optimizer": {
+            "name": config.optimizer,
+            "learning_rate": config.learning_rate,
+            "weight_decay": config.weight_decay,
+            "warmup_part": config.warmup,
+            "clip_norm": config.clip_norm,
+        },
+        "ema_decay": config.ema_decay,
+        "evaluation": {"rollout_frames": config.rollout_frames},
     }
 
 
@@ -106,7 +139,7 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
     parts = set(config.consistency.split("+")) - {"none"}
     if unknown := parts - {"sub", "super"}:
         raise ValueError(f"consistency is made of sub and super, got {sorted(unknown)}")
-    smallest = config.get("smallest_crop", 0)
+    smallest = config.smallest_crop
     sub_sizes = tuple(size for size in config.sub_sizes if size >= smallest)
     if "sub" in parts and not sub_sizes:
         raise ValueError(f"smallest_crop must leave some of {config.sub_sizes}, got {smallest}")
@@ -118,9 +151,12 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
     symmetries = () if config.symmetries == "none" else tuple(config.symmetries.split("+"))
     return {
         "sub_sizes": sub_sizes if "sub" in parts else (),
+        "sub_count": config.sub_count,
         "super_rates": config.super_rates if "super" in parts else (),
+        "super_method": config.super_method,
         "super_count": config.super_count,
         "super_start": config.super_start,
+        "super_weight": config.super_weight,
         "symmetries": symmetries,
     }
 
@@ -150,11 +186,10 @@ def run(
     settings = training_config(experiment, config, sets)
     if keep_every:
         settings["checkpoint"] = {"every": keep_every, "keep": sys.maxsize}
-    start = time.monotonic()
     # `report` says it, on every call of the command.
-    with warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning):
+    quiet = warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning)
+    with quiet, measured(workdir / USAGE) as usage:
         train.fit(settings, workdir, super_prior=experiment.prior(config))
-    seconds = time.monotonic() - start
     _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
     result = {
         "experiment": config.equation,
@@ -164,8 +199,9 @@ def run(
         "trained_scales": meta["scales"],
         "trained_range": meta["scale_range"],
         "errors": meta["evaluation"],
-        # Of the last start only, if the run was interrupted.
-        "seconds": seconds,
+        "command": command(config),
+        "seconds": usage["seconds"],
+        "core_minutes": usage["core_seconds"] / 60,
         "config": json.loads(config.to_json()),
         "provenance": provenance.describe(),
     }
@@ -173,6 +209,24 @@ def run(
     temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
     temporary.replace(result_path)
     return result
+
+
+@contextlib.contextmanager
+def measured(path: pathlib.Path) -> Iterator[dict[str, float]]:
+    """Adds the time and the time of cores that its block takes to those recorded in a file.
+
+    Starts of one run add up; one that was killed is not counted.
+    """
+    usage = json.loads(path.read_text()) if path.exists() else {}
+    before = {"seconds": time.monotonic(), "core_seconds": time.process_time()}
+    try:
+        yield usage
+    finally:
+        after = {"seconds": time.monotonic(), "core_seconds": time.process_time()}
+        for name in before:
+            usage[name] = usage.get(name, 0.0) + after[name] - before[name]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(usage) + "\n")
 
 
 def errors_by_scale(

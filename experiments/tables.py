@@ -14,6 +14,7 @@ import argparse
 import dataclasses
 import json
 import pathlib
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -51,10 +52,12 @@ class Reference(NamedTuple):
         return (label, self.table.rows[label]) if label in self.table.rows else None
 
 
-def _with_crops(table: paper.Table) -> dict[str, str]:
+def _with_crops(table: paper.Table, *, sino_kernel: str = "shared") -> dict[str, str]:
     """The paper's "+scale" without a prior of larger domains: sub-domains, with or without more."""
-    same = {row: row for row in table.rows}
-    return same | {row.replace("+scale", "+sub"): row for row in table.rows if "+scale" in row}
+    sino = models.family_label(sino_kernel, scale_informed="yes", frequency_embedding="yes")
+    same = {re.sub(r"^SINO\b(?!-)", sino, row): row for row in table.rows}
+    crops = {ours.replace("+scale", "+sub"): row for ours, row in same.items() if "+scale" in ours}
+    return same | crops
 
 
 def _flags(row: str) -> dict[str, str]:
@@ -63,21 +66,25 @@ def _flags(row: str) -> dict[str, str]:
     return {"scale_informed": scale, "frequency_embedding": frequency}
 
 
-def _embedding(table: paper.Table, model: str, *, metric: str, consistency: str) -> Reference:
-    """The ablation of a model's scale and frequency features."""
-    rows = {models.flagged_label(model, **_flags(row)) + consistency: row for row in table.rows}
-    title = f"features of {models.LABELS[model]}"
+def _embedding(table: paper.Table, kernel: str, *, metric: str) -> Reference:
+    """The ablation of scale and frequency features, with scale-consistency."""
+    rows = {
+        models.family_label(kernel, **_flags(row)) + consistency: row
+        for row in table.rows
+        for consistency in ("+scale", "+sub")
+    }
+    title = f"features of scale and frequency, {kernel} kernel"
     return Reference(table, metric, rows, all_rows=False, title=title)
 
 
 def _spacetime(table: paper.Table) -> Reference:
-    """The paper's "FNO MLP" is our SINO; its errors are fractions."""
+    """The paper's "FNO MLP" has the shared kernel; its errors are fractions."""
     rows = {}
     for row in table.rows:
         name, flags = row.split(", ")
         *_, crops, smallest = flags.split(" & ")
-        model = {"FNO": "fno", "FNO MLP": "sino"}[name]
-        label = models.flagged_label(model, **_flags(flags))
+        kernel = {"FNO": "tensor", "FNO MLP": "shared"}[name]
+        label = models.family_label(kernel, **_flags(flags))
         rows[label + (f"+sub from {smallest}" if crops == "ON" else "")] = row
     percent = {row: tuple(100 * v for v in values) for row, values in table.rows.items()}
     return Reference(dataclasses.replace(table, rows=percent), rows=rows)
@@ -89,14 +96,18 @@ def _unpublished(reference: Reference, metric: str, *, title: str = "all models"
 
 
 _ROLLOUT = "all models, mean over the frames of a rollout"
-_BURGERS = Reference(paper.BURGERS, "relative_l2_central_half", _with_crops(paper.BURGERS))
+_BURGERS = Reference(
+    paper.BURGERS,
+    "relative_l2_central_half",
+    _with_crops(paper.BURGERS, sino_kernel="tensor"),
+)
 _NAVIER_STOKES = Reference(
     paper.NAVIER_STOKES, "relative_l2_first_central_half", _with_crops(paper.NAVIER_STOKES)
 )
 # For each experiment the table of all its models, and then others.
 PAPER = {
     "darcy": (
-        Reference(paper.DARCY),
+        Reference(paper.DARCY, rows=_with_crops(paper.DARCY)),
         Reference(
             paper.DARCY_SYMMETRY,
             rows={
@@ -105,19 +116,21 @@ PAPER = {
                 "FNO+reflection": "Ref.",
                 "FNO+rotation+reflection": "Rot.+Ref.",
                 "FNO+scale": "Scale (ours)",
+                "FNO+sub": "Scale (ours)",
                 "FNO+scale+rotation+reflection": "All (ours)",
+                "FNO+sub+rotation+reflection": "All (ours)",
             },
             all_rows=False,
             title="symmetries",
         ),
     ),
     "helmholtz": (
-        Reference(paper.HELMHOLTZ),
-        _embedding(paper.HELMHOLTZ_EMBEDDING, "sino", metric="relative_l2", consistency="+scale"),
+        Reference(paper.HELMHOLTZ, rows=_with_crops(paper.HELMHOLTZ)),
+        _embedding(paper.HELMHOLTZ_EMBEDDING, "shared", metric="relative_l2"),
     ),
     "burgers": (
         _BURGERS,
-        _embedding(paper.BURGERS_EMBEDDING, "sino", metric=_BURGERS.metric, consistency="+scale"),
+        _embedding(paper.BURGERS_EMBEDDING, "tensor", metric=_BURGERS.metric),
         _unpublished(_BURGERS, "relative_l2"),
     ),
     "navier_stokes": (
@@ -237,9 +250,12 @@ def main() -> None:
 def keep(results: Iterable[Mapping[str, Any]], directory: pathlib.Path) -> None:
     """Writes each result to a file of its own, named by row and seed."""
     for result in results:
-        path = directory / runner.file_name(result["row"]) / f"seed-{result['seed']}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
+        write(result, directory / runner.file_name(result["row"]) / f"seed-{result['seed']}.json")
+
+
+def write(result: Mapping[str, Any], path: pathlib.Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ def open_run(workdir: pathlib.Path, *, equation: str) -> TrainedRun:
     fields = trained.meta["config"]["experiment"]
     if "model" not in fields or "data" not in fields:
         raise ValueError(f"{workdir} was not made by python -m experiments.{equation}")
-    config = ConfigDict(fields)
+    # Runs of older versions lack the fields that came later.
+    config = ConfigDict({**configs.COMMON, **fields})
     return TrainedRun(pathlib.Path(workdir), trained, config, runner.row_label(config))
 
 

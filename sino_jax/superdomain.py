@@ -24,8 +24,17 @@ def superdomain_shape(equation: Equation, shape: Sequence[int], rate: float) -> 
     """Points of the super-domain; its sub-domain of `shape` points has λ = 1/rate."""
     if rate < 1:
         raise ValueError(f"rate must be at least 1, got {rate}")
+    return _scaled(equation, shape, rate)
+
+
+def original_shape(equation: Equation, shape: Sequence[int], rate: float) -> tuple[int, ...]:
+    """Points of the part of a super-domain that has the scale of the data: λ = 1/rate."""
+    return _scaled(equation, shape, 1 / rate)
+
+
+def _scaled(equation: Equation, shape: Sequence[int], factor: float) -> tuple[int, ...]:
     nodes = [int(axis.centring == "node") for axis in equation.axes]
-    return tuple(round((n - e) * rate) + e for n, e in zip(shape, nodes, strict=True))
+    return tuple(round((n - e) * factor) + e for n, e in zip(shape, nodes, strict=True))
 
 
 def sample(
@@ -64,6 +73,16 @@ def reflected(instance: Instance, *, equation: Equation, rate: float) -> Instanc
 
     scale = equation.rescale(instance.scale, 1 / equation.ratio(shape, larger))
     return Instance(extend(instance.coefficient), extend(field), scale)
+
+
+def relabelled(instance: Instance, *, equation: Equation, rate: float) -> Instance:
+    """The inputs of given data as those of a problem of a `rate` times larger scale.
+
+    Its grid is the data's, so that a sub-domain of 1/rate of the side has the scale of the data.
+    Any boundary values pose a problem; these are smoother than those of the larger scale.
+    """
+    field = instance.boundary if instance.solution is None else instance.solution
+    return Instance(instance.coefficient, field, equation.rescale(instance.scale, rate))
 
 
 def annealed_weight(

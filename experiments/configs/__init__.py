@@ -1,31 +1,48 @@
 """One config file for each experiment: ``get_config("preset,field=value")``.
 
-Fields that every experiment has (an experiment's file states its values and adds its own):
+Presets: ``tiny`` (seconds, for tests), ``demo``, ``small`` (a row in 5 to 15 minutes on one core),
+``long`` (one to three hours on one core), ``paper``. All but the first are in the regime of the
+paper, few samples and at least 100 epochs: scale-consistency multiplies data, and helps where a
+model can fit the data that it has.
 
-    equation       a name of `sino_jax.equations`; the name of the experiment, too
-    preset         tiny (seconds, for tests), demo, small (minutes on two cores), or paper
-    data           config of `solvers.generate`
-    seed           of weights, batches and crops; the data has its own seed in `solvers.configs`
+What makes a row of a table, and its label:
+
     model          a name of `sino_jax.models`
-    consistency    none, sub, super or sub+super: which scale-consistency losses are added
-    symmetries     none, rotation, reflection or rotation+reflection
+    kernel         of FNO and SINO: tensor (a matrix for each mode), shared (one network for all
+                   modes), or auto: tensor for FNO, `sino_kernel` for SINO
+    scale_informed, frequency_embedding   yes, no, or auto (yes for SINO and SINO-U, else no):
+                   whether scale and frequency modulate the Fourier coefficients
     base           base solution that the model corrects, see `sino_jax.base`
+    consistency    none, sub, super or sub+super: which scale-consistency losses are added
+    smallest_crop  leaves out sub-domains with fewer points a side; 0 keeps all `sub_sizes`
+    symmetries     none, rotation, reflection or rotation+reflection
+    seed           of weights, batches and crops; the data has its own seed in `solvers.configs`
+
+What is the same in all rows of a preset; a row that changes one of these says so in its label:
+
+    data           config of `solvers.generate`, with ; for its commas: ``data=small;seed=3``
     epochs, batch_size, learning_rate
+    optimizer      adam (weight decay within the gradient), adamw, or another name of optax
+    weight_decay, clip_norm, ema_decay    see `sino_jax.train.config`
+    warmup         part of the run in which the rate rises from zero
+    initialisation of Fourier models, see `sino_jax.nn.layers.STARTS`
     sub_sizes      points a side of the sub-domains
+    sub_count      sub-domains of each example in a step
     super_rates    how much larger super-domains are
     super_count    super-domain losses in a step
     super_start    part of the run after which they set in
-
-Fields of the experiments whose equation has a parameter, all but Darcy:
-
-    smallest_crop        leaves out sub-domains with fewer points a side; 0 keeps all `sub_sizes`
-    scale_informed       yes, no, or auto: whether the scale modulates the Fourier coefficients
-    frequency_embedding  likewise for the frequency; auto is yes for SINO and SINO-U, else no
-    log_scale            features of the logarithm of the scale
-    n_modes, hidden_channels, n_layers, padding      FNO, UNO
-    sino_modes, sino_channels, sino_layers           SINO, SINO-U
+    super_weight   of each of them at the end of the run
+    super_method   extend: larger domains by the experiment's prior, or by reflection; relabel: the
+                   data itself with larger scales
+    log_scale, scale_embedding, complex_factor       see `sino_jax.nn.layers.Modulation`
+    padding                                          Fourier models
+    n_modes, hidden_channels, n_layers               those with a tensor kernel
+    sino_modes, sino_channels, sino_layers, truncated    those with a shared one, and SINO-U
     pyramid_channels, n_levels, size                 UNet, CNO
-    rollout_frames       frames that are predicted autoregressively in the evaluation; 1: none
+    rollout_frames frames that are predicted autoregressively in the evaluation; 1: none
+
+and `score`: test, or val for the validation data, that no table is made of and by which everything
+is chosen that is chosen by its error.
 """
 
 from collections.abc import Mapping
@@ -37,25 +54,61 @@ from solvers import configs
 
 COMMON = {
     "seed": 0,
-    "base": "none",
-    "consistency": "none",
-    "symmetries": "none",
-    "padding": 0.25,
-    "super_count": 2,
-    "super_start": 0.25,
-}
-WITH_PARAMETER = {
-    **COMMON,
-    "smallest_crop": 0,
+    "kernel": "auto",
     "scale_informed": "auto",
     "frequency_embedding": "auto",
+    "base": "none",
+    "consistency": "none",
+    "smallest_crop": 0,
+    "symmetries": "none",
+    "score": "test",
+    "batch_size": 8,
+    "optimizer": "adam",
+    "weight_decay": 1e-4,
+    "warmup": 0.0,
+    "clip_norm": 0.0,
+    "ema_decay": 0.0,
+    "initialisation": "small",
     "log_scale": False,
+    "scale_embedding": "mlp",
+    "complex_factor": False,
+    "sino_kernel": "shared",
+    "truncated": True,
+    "n_layers": 4,
+    "padding": 0.25,
+    "sub_count": 2,
+    "super_method": "extend",
+    "super_count": 2,
+    "super_start": 0.25,
+    "super_weight": 0.25,
     "rollout_frames": 1,
 }
+# What the label of a row has words for.
+ROW_FIELDS = (
+    "model",
+    "kernel",
+    "scale_informed",
+    "frequency_embedding",
+    "base",
+    "consistency",
+    "smallest_crop",
+    "symmetries",
+    "seed",
+    "score",
+)
 
 
 def resolve(
     text: str, common: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]]
 ) -> ml_collections.ConfigDict:
-    """The locked config that `text` asks for, see `solvers.configs.resolve`."""
-    return configs.resolve(text, {**common, "preset": text.split(",")[0]}, presets)
+    """The locked config that `text` asks for, see `solvers.configs.resolve`.
+
+    Its field `changes` lists what `text` changes that is not in the label of a row.
+    """
+    preset, *changes = text.split(",")
+    rest = [change for change in changes if change.partition("=")[0] not in ROW_FIELDS]
+    own = {"preset": preset, "changes": ", ".join(sorted(rest))}
+    config = configs.resolve(text, {**common, **own}, presets)
+    with config.unlocked():
+        config.data = config.data.replace(";", ",")
+    return config

@@ -6,18 +6,18 @@
 
 Paper sizes: FNO 64 modes, width 32, 4 layers; SINO-U 32 modes, width 64; batch 2, rate 5e-4, 100
 epochs of 1024 samples for each of k = 5, 10, 25 on 65², 129² and 257² nodes; crops of at least 16
-points. Crops are drawn from the sizes that fit into the grid of a batch. In `small` models see half
-the points of the grids and have half the modes or less.
+points; SINO has all frequencies of the grid and shares its weights between them. Crops are drawn
+from the sizes that fit into the grid of a batch. In ``small`` and ``long`` models see half the
+points of the grids and have half the modes or less.
 """
 
 from experiments import configs
 
 COMMON = {
-    **configs.WITH_PARAMETER,
+    **configs.COMMON,
     "equation": "helmholtz",
     "model": "sino_u",
     "learning_rate": 5e-4,
-    "n_layers": 4,
     "sino_layers": 4,
 }
 PRESETS = {
@@ -37,10 +37,26 @@ PRESETS = {
         "sub_sizes": (9,),
         "super_rates": (2.0,),
     },
+    "demo": {
+        "data": "small",
+        "epochs": 10,
+        "batch_size": 8,
+        "learning_rate": 2e-3,
+        "n_modes": (8, 8),
+        "hidden_channels": 12,
+        "sino_modes": (8, 8),
+        "sino_channels": 12,
+        "sino_layers": 3,
+        "pyramid_channels": 8,
+        "n_levels": 3,
+        "size": 64,
+        "sub_sizes": (9, 17, 33),
+        "super_rates": (1.5,),
+    },
     "small": {
         "data": "small",
-        "epochs": 5,
-        "batch_size": 4,
+        "epochs": 100,
+        "batch_size": 8,
         "learning_rate": 2e-3,
         "n_modes": (16, 16),
         "hidden_channels": 16,
@@ -50,7 +66,25 @@ PRESETS = {
         "pyramid_channels": 12,
         "n_levels": 4,
         "size": 64,
-        "sub_sizes": (17, 25, 49, 97),
+        "sub_sizes": (9, 17, 33, 65),
+        "super_rates": (1.5,),
+        "super_count": 1,
+        "super_start": 0.5,
+    },
+    "long": {
+        "data": "long",
+        "epochs": 100,
+        "batch_size": 4,
+        "learning_rate": 1e-3,
+        "n_modes": (24, 24),
+        "hidden_channels": 24,
+        "sino_modes": (24, 24),
+        "sino_channels": 20,
+        "sino_layers": 3,
+        "pyramid_channels": 16,
+        "n_levels": 5,
+        "size": 128,
+        "sub_sizes": (9, 17, 33, 65, 97),
         "super_rates": (1.5,),
         "super_count": 1,
         "super_start": 0.5,
@@ -63,6 +97,7 @@ PRESETS = {
         "hidden_channels": 32,
         "sino_modes": (32, 32),
         "sino_channels": 64,
+        "truncated": False,
         "pyramid_channels": 64,
         "n_levels": 5,
         "size": 256,

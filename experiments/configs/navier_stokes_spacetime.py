@@ -18,13 +18,12 @@ least `smallest_crop` points in x and y and as many frames, past and future toge
 from experiments import configs
 
 COMMON = {
-    **configs.WITH_PARAMETER,
+    **configs.COMMON,
     "equation": "navier_stokes_spacetime",
     "model": "sino",
     "log_scale": True,
     "learning_rate": 1e-3,
     "batch_size": 4,
-    "n_layers": 4,
     "sino_layers": 4,
     "super_rates": (),
 }
@@ -41,14 +40,33 @@ PRESETS = {
         "sino_layers": 2,
         "sub_sizes": (32, 40),
     },
+    "demo": {
+        "data": "small",
+        "epochs": 4,
+        "learning_rate": 2e-3,
+        "n_modes": (6, 6, 4),
+        "hidden_channels": 8,
+        "sino_modes": (6, 6, 4),
+        "sino_channels": 8,
+        "sub_sizes": (32, 48),
+    },
     "small": {
         "data": "small",
-        "epochs": 14,
+        "epochs": 100,
         "learning_rate": 2e-3,
         "n_modes": (8, 8, 6),
         "hidden_channels": 12,
         "sino_modes": (8, 8, 6),
         "sino_channels": 12,
+        "sub_sizes": (24, 32, 40, 48),
+    },
+    "long": {
+        "data": "long",
+        "epochs": 100,
+        "n_modes": (10, 10, 8),
+        "hidden_channels": 16,
+        "sino_modes": (10, 10, 8),
+        "sino_channels": 16,
         "sub_sizes": (24, 32, 40, 48),
     },
     "paper": {

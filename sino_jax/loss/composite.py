@@ -6,6 +6,7 @@ on a batch that is first transformed by random symmetries if any are asked for.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,8 @@ from sino_jax.loss.scale_consistency import (
 )
 from sino_jax.types import ApplyFn, Instance, Key, PerExample
 
+SUPER_METHODS = ("extend", "relabel")
+
 
 def training_loss(
     apply_fn: ApplyFn,
@@ -38,6 +41,7 @@ def training_loss(
     sub_weight: float = 1.0,
     super_prior: superdomain.Prior | None = None,
     super_rates: Sequence[float] = (),
+    super_method: Literal["extend", "relabel"] = "extend",
     super_count: int = 2,
     super_weight: float = 0.25,
     super_start: float = SUPER_START,
@@ -63,6 +67,8 @@ def training_loss(
       super_prior: distribution of inputs of a larger scale, see `sino_jax.superdomain`; None
         continues the data by reflection.
       super_rates: how much larger super-domains are, static; none switches that part off.
+      super_method: "extend" makes larger domains as `super_prior` says; "relabel" gives the data
+        itself a larger scale, see `superdomain.relabelled`.
       super_count: super-domain losses per step.
       super_weight: weight of each of them at the end of training.
       super_start: the progress at which they set in. Before, they weigh nothing but cost as much:
@@ -116,6 +122,7 @@ def training_loss(
                 equation=equation,
                 prior=super_prior,
                 rates=super_rates,
+                method=super_method,
                 detach=detach,
                 error_fn=error_fn,
             )
@@ -127,15 +134,21 @@ def training_loss(
 
 
 def _super_domain(
-    apply_fn, params, instance, *, key, equation, prior, rates, detach, error_fn
+    apply_fn, params, instance, *, key, equation, prior, rates, method, detach, error_fn
 ) -> PerExample:
-    """Self-consistency on a super-domain of a random rate, cropped to the size of the data."""
+    """Self-consistency on a super-domain of a random rate, cropped to the scale of the data."""
+    if method not in SUPER_METHODS:
+        raise ValueError(f"super_method must be one of {SUPER_METHODS}, got {method!r}")
     shape = instance.solution.shape[1:-1]
     key_rate, key_inputs, key_position = jax.random.split(key, 3)
 
     def at_rate(rate):
         def loss(params):
-            if prior is None:
+            size = shape
+            if method == "relabel":
+                larger = superdomain.relabelled(instance, equation=equation, rate=rate)
+                size = superdomain.original_shape(equation, shape, rate)
+            elif prior is None:
                 larger = superdomain.reflected(instance, equation=equation, rate=rate)
             else:
                 larger = superdomain.sample(
@@ -146,7 +159,7 @@ def _super_domain(
                 params,
                 larger,
                 equation=equation,
-                size=shape,
+                size=size,
                 key=key_position,
                 detach=detach,
                 error_fn=error_fn,

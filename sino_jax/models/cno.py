@@ -24,7 +24,7 @@ class CNO(Model, kw_only=True):
       hidden_channels: width of the first level, doubled from level to level.
       n_levels: number of levels.
       n_layers: residual blocks on each level.
-      size: points a side of the first level, halved from level to level.
+      size: points a side of the first level, halved from level to level; 0 for the input's own.
       periodic: whether fields are periodic.
     """
 
@@ -36,9 +36,11 @@ class CNO(Model, kw_only=True):
 
     @nn.compact
     def core(self, features: RealBatch, scale: Scale) -> Outputs:
-        check_size(self.size, self.n_levels)
         grid = features.shape[1:-1]
-        sizes = [self.size // 2**level for level in range(self.n_levels)]
+        if self.size:
+            check_size(self.size, self.n_levels)
+        first = (self.size,) * len(grid) if self.size else grid
+        sizes = [tuple(max(2, -(-n // 2**level)) for n in first) for level in range(self.n_levels)]
         field = self._resize(features, sizes[0])
         field = self._convolve(field, self.hidden_channels, "lifting")
         passed = []
@@ -58,7 +60,7 @@ class CNO(Model, kw_only=True):
         return self._resize(nn.Dense(self.out_channels, name="projection")(field), grid)
 
     def _residual(self, field: RealBatch, name: str) -> Outputs:
-        size, width = field.shape[1], field.shape[-1]
+        size, width = field.shape[1:-1], field.shape[-1]
         inner = self._activate(self._convolve(field, width, f"{name}_inner"), size)
         return field + self._convolve(inner, width, f"{name}_outer")
 
@@ -67,12 +69,11 @@ class CNO(Model, kw_only=True):
         padding = "CIRCULAR" if self.periodic else "SAME"
         return nn.Conv(features, window, padding=padding, name=name)(field)
 
-    def _activate(self, field: RealBatch, size: int) -> Array:
+    def _activate(self, field: RealBatch, size: tuple[int, ...]) -> Array:
         """GeLU between band-limited functions, sampled with `size` points a side afterwards."""
-        finer = gelu(self._resize(field, 2 * max(field.shape[1], size)))
-        return self._resize(finer, size)
+        fine = tuple(2 * max(pair) for pair in zip(field.shape[1:-1], size, strict=True))
+        return self._resize(gelu(self._resize(field, fine)), size)
 
-    def _resize(self, field: RealBatch, grid: int | tuple[int, ...]) -> Array:
-        grid = (grid,) * (field.ndim - 2) if isinstance(grid, int) else grid
+    def _resize(self, field: RealBatch, grid: tuple[int, ...]) -> Array:
         kind = "fourier" if self.periodic else "cosine"
         return interpolation.resize(field, grid, kind=kind, centring=self.centring)

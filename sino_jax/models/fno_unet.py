@@ -19,10 +19,12 @@ class FNOUNet(UNet, kw_only=True):
     Attributes (others as in `UNet`):
       n_modes: modes of the first level, halved from level to level.
       n_fourier_levels: how many levels have a Fourier layer.
+      initialisation: of the Fourier layers, one of `layers.STARTS`.
     """
 
     n_modes: tuple[int, ...]
     n_fourier_levels: int = 2
+    initialisation: str = "small"
 
     def down_block(self, field: RealBatch, level: int) -> Outputs:
         width = 2**level * self.hidden_channels
@@ -32,6 +34,9 @@ class FNOUNet(UNet, kw_only=True):
         n_modes = tuple(max(1, m // 2**level) for m in self.n_modes)
         grid = field.shape[1:-1]
         spectrum = spectral.transform(jnp.moveaxis(field, 0, -2), bands.kept_modes(n_modes, grid))
-        mixed = layers.TensorKernel(width, n_modes, name=f"kernel_{level}")(spectrum)
+        mixed = layers.TensorKernel(width, n_modes, self.initialisation, name=f"kernel_{level}")(
+            spectrum
+        )
         integral = jnp.moveaxis(spectral.inverse(mixed, grid), -2, 0)
-        return local + gelu(integral + layers.Pointwise(width, name=f"skip_{level}")(field))
+        skip = layers.Pointwise(width, initialisation=self.initialisation, name=f"skip_{level}")
+        return local + gelu(integral + skip(field))

@@ -44,7 +44,8 @@ class SINOU(SINO, kw_only=True):
         for layer in range(self.n_layers):
             name = f"kernel_{layer}"
             spectrum = spectral.transform(field, self.kept_modes(period), period=period)
-            first = self.kernel(self.modulation(name)(spectrum, scale), name=name)
+            modulated = self.modulation(name)(spectrum, scale)
+            first = self.mix(modulated, self.hidden_channels, self.n_modes, name=name)
             skips = self._down(first, skips, name=name)
             integral = spectral.inverse(self._up(skips, name=name), grid, period=period)
             last = layer == self.n_layers - 1
@@ -64,6 +65,7 @@ class SINOU(SINO, kw_only=True):
             kernel = layers.TensorKernel(
                 2**level * self.hidden_channels,
                 self.level_modes(level),
+                self.initialisation,
                 name=f"{name}_down_{level}",
             )
             below = spectral.complex_gelu(kernel(bands.truncate(above, band)))
@@ -75,7 +77,10 @@ class SINOU(SINO, kw_only=True):
         for level in reversed(range(1, self.n_levels)):
             above = levels[level - 1]
             kernel = layers.TensorKernel(
-                above.shape[-1], self.level_modes(level), name=f"{name}_up_{level}"
+                above.shape[-1],
+                self.level_modes(level),
+                self.initialisation,
+                name=f"{name}_up_{level}",
             )
             lifted = spectral.complex_gelu(kernel(below))
             held = bands.modes_of(above.shape[: len(self.n_modes)])

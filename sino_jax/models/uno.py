@@ -72,10 +72,11 @@ class UNO(FNO, kw_only=True):
         resampled = spectral.inverse(spectrum, grid, period=period)
         modes = bands.kept_modes(n_modes, tuple(2 * h - 1 for h in held))
         spectrum = self.modulation(name)(bands.truncate(spectrum, modes), scale)
-        mixed = layers.TensorKernel(width, n_modes, name=name)(spectrum)
-        mixed = layers.SpectralNorm(self.normalisation, name=f"{name}_norm")(mixed)
+        mixed = self.mix(spectrum, width, n_modes, name=name)
         integral = spectral.inverse(mixed, grid, period=period)
-        resampled = layers.Pointwise(width, name=f"{name}_resample")(resampled)
+        resampled = layers.Pointwise(
+            width, initialisation=self.initialisation, name=f"{name}_resample"
+        )(resampled)
         last = layer == 2 * self.n_levels - 2
         return self.block(layer, width, last=last)(resampled, integral)
 

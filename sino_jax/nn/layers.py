@@ -1,9 +1,10 @@
 """Flax layers over `spectral` and `embedding`; fields ``[*grid, batch, channel]``."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -16,7 +17,37 @@ from sino_jax.types import Scale
 Field = spectral.Field
 Spectrum = spectral.Spectrum
 NORMALISATIONS = ("none", "group")
-EMBEDDINGS = ("mlp", "powers")
+EMBEDDINGS = ("mlp", "inverse_powers", "powers")
+
+
+class Start(NamedTuple):
+    """How large the weights of a model are before training.
+
+    Attributes:
+      uniform: pointwise weights and biases uniform in ±1/√fan_in; otherwise normal of variance
+        1/fan_in, with biases zero.
+      kernel: deviation of the complex kernels relative to that which keeps the variance of a field.
+    """
+
+    uniform: bool
+    kernel: float
+
+
+# A large random start, above all in the modes, is fitted around and never forgotten: with 128 Darcy
+# samples "small" has 30 % less error at all scales than "unit" (docs/recipes.md).
+STARTS = {
+    "small": Start(uniform=True, kernel=0.2),
+    "smaller": Start(uniform=True, kernel=0.04),
+    "uniform": Start(uniform=True, kernel=1.0),
+    "unit": Start(uniform=False, kernel=1.0),
+}
+
+
+def start(name: str) -> Start:
+    """The entry of `STARTS`; a ValueError for other names."""
+    if name not in STARTS:
+        raise ValueError(f"initialisation must be one of {tuple(STARTS)}, got {name!r}")
+    return STARTS[name]
 
 
 def padded_period(grid: Sequence[int], *, padding: float, centring: Centring) -> tuple[int, ...]:
@@ -36,16 +67,21 @@ class Pointwise(nn.Module):
     features: int
     activate: bool = False
     use_bias: bool = True
+    initialisation: str = "small"
 
     @nn.compact
     def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
         channels = field.shape[-1]
-        kernel = self.param("kernel", nn.initializers.lecun_normal(), (channels, self.features))
+        if start(self.initialisation).uniform:
+            of_kernel = of_bias = _uniform(channels**-0.5)
+        else:
+            of_kernel, of_bias = nn.initializers.lecun_normal(), nn.initializers.zeros
+        kernel = self.param("kernel", of_kernel, (channels, self.features))
         # Flat matrices: contracting several axes at once in the gradient is much slower.
         rows = field.reshape(-1, channels)
         mapped = tall_product(rows, kernel.astype(field.dtype), self.activate)
         if self.use_bias:
-            bias = self.param("bias", nn.initializers.zeros, (self.features,))
+            bias = self.param("bias", of_bias, (self.features,))
             mapped = mapped + bias.astype(field.dtype)[None]
         return mapped.reshape(*field.shape[:-1], self.features)
 
@@ -56,11 +92,13 @@ class ChannelMlp(nn.Module):
     hidden: int
     features: int
     activate: bool = False
+    initialisation: str = "small"
 
     @nn.compact
     def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
-        hidden = Pointwise(self.hidden, activate=self.activate, name="inner")(field)
-        return Pointwise(self.features, activate=True, name="outer")(hidden)
+        kind = {"initialisation": self.initialisation}
+        hidden = Pointwise(self.hidden, activate=self.activate, name="inner", **kind)(field)
+        return Pointwise(self.features, activate=True, name="outer", **kind)(hidden)
 
 
 class PointwiseBlock(nn.Module):
@@ -70,16 +108,19 @@ class PointwiseBlock(nn.Module):
       features: channels of both fields and of the result.
       hidden: hidden channels of the MLP.
       linear: leave out both σ, as the last layer of an operator does.
+      initialisation: see `STARTS`.
     """
 
     features: int
     hidden: int
     linear: bool = False
+    initialisation: str = "small"
 
     @nn.compact
     def __call__(self, field: Field, integral: Field) -> Field:
-        mixed = integral + Pointwise(self.features, name="skip")(field)
-        mlp = ChannelMlp(self.hidden, self.features, activate=not self.linear, name="mlp")
+        kind = {"initialisation": self.initialisation}
+        mixed = integral + Pointwise(self.features, name="skip", **kind)(field)
+        mlp = ChannelMlp(self.hidden, self.features, activate=not self.linear, name="mlp", **kind)
         gate = self.param("gate", nn.initializers.ones, (self.features,)).astype(field.dtype)
         gated = gate.reshape(*(1,) * (field.ndim - 1), self.features) * field
         result = mlp(mixed) + gated
@@ -89,46 +130,85 @@ class PointwiseBlock(nn.Module):
 class Modulation(nn.Module):
     """Multiplies Fourier coefficients by features h(k, ξ) of the scale and of the frequency.
 
-    The two flags are independent, and with neither the coefficients pass unchanged. In the form
-    "mlp" the factor is 1 + MLP(features of k, features of each |ξ| component), which can couple
-    scale and frequency; in the form "powers" it is the paper's k^{i/(C-1)} |ξ|^{i/(C-1)}, which has
-    no parameters.
+    The two flags are independent, and with neither the coefficients pass unchanged. The factor of
+    each channel is, by `form`,
+
+        "mlp"              1 + MLP(powers 0 … 1 of k and of each |ξ_axis|)
+        "inverse_powers"   MLP(powers -2 … -0.2 of k and of each |ξ_axis|), with biases
+        "powers"           k^{i/(C-1)} |ξ|^{i/(C-1)}, without parameters
+
+    The network couples scale and frequency. It starts large whatever the kernels do: a small one
+    stays closer to the trained scale and is worse at others.
+
+    Attributes:
+      scale_informed, frequency_embedding: the flags.
+      form: see above.
+      log_scale: features of log(1 + k) instead of k.
+      n_features: powers of each number.
+      complex_factor: a complex factor of signed frequencies ("mlp" only): a real one of |ξ| cannot
+        tell left from right.
     """
 
     scale_informed: bool
     frequency_embedding: bool
-    form: Literal["mlp", "powers"] = "mlp"
+    form: Literal["mlp", "inverse_powers", "powers"] = "mlp"
     log_scale: bool = False
     n_features: int = 16
+    complex_factor: bool = False
 
     @nn.compact
     def __call__(self, spectrum: Spectrum, scale: Scale) -> Spectrum:
         if self.form not in EMBEDDINGS:
             raise ValueError(f"scale_embedding must be one of {EMBEDDINGS}, got {self.form!r}")
+        if self.complex_factor and self.form != "mlp":
+            raise ValueError(f"complex_factor needs scale_embedding 'mlp', got {self.form!r}")
         if not (self.scale_informed or self.frequency_embedding):
             return spectrum
         scale = scale.astype(spectrum.dtype)
-        factor = self._mlp(spectrum, scale) if self.form == "mlp" else self._powers(spectrum, scale)
-        return spectrum * jnp.expand_dims(factor, -3)  # the same for real and imaginary part
+        if self.form == "powers":
+            return spectrum * jnp.expand_dims(self._powers(spectrum, scale), -3)
+        factor = self._mlp(spectrum, scale)
+        if not self.complex_factor:  # the same for real and imaginary part
+            return spectrum * jnp.expand_dims(factor, -3)
+        real, imaginary = jnp.split(factor, 2, axis=-1)
+        first, second = spectrum[..., 0, :, :], spectrum[..., 1, :, :]
+        parts = [real * first - imaginary * second, imaginary * first + real * second]
+        return jnp.stack(parts, axis=-3)
 
     def _mlp(self, spectrum: Spectrum, scale: Scale) -> Array:
-        """Broadcasts to ``[*modes, batch, channel]``."""
+        """Broadcasts to ``[*modes, batch, channel]``, twice the channels for a complex factor."""
         *shape, _, _, channels = spectrum.shape
-        hidden = []  # neither term needs a bias, the features h_0 = 1 play its part
+        inverse = self.form == "inverse_powers"
+        # Powers from 0 on need no bias, since the first of them is 1.
+        options = {"exponents": embedding.INVERSE if inverse else embedding.POSITIVE}
+        hidden = []
         if self.scale_informed:
-            features = embedding.scale_features(scale, self.n_features, log=self.log_scale)
-            of_scale = Pointwise(channels, use_bias=False, name="scale")(features)
+            features = embedding.scale_features(
+                scale, self.n_features, log=self.log_scale, **options
+            )
+            of_scale = Pointwise(channels, use_bias=inverse, initialisation="unit", name="scale")(
+                features
+            )
             hidden.append(of_scale.reshape(*(1,) * len(shape), *of_scale.shape))
         if self.frequency_embedding:
-            features = embedding.component_features(bands.modes_of(shape), self.n_features)
+            features = embedding.component_features(
+                bands.modes_of(shape), self.n_features, signed=self.complex_factor, **options
+            )
             features = jnp.asarray(features, spectrum.dtype)
             # Constants have no gradient, and within `shard_map` are alike on all devices where
             # weights are not: the gradient of `Pointwise` is not made for that.
             of_frequency = nn.Dense(
-                channels, use_bias=False, dtype=features.dtype, name="frequency"
+                channels, use_bias=inverse, dtype=features.dtype, name="frequency"
             )(features)
             hidden.append(jnp.expand_dims(of_frequency, -2))
-        return 1 + Pointwise(channels, activate=True, name="factor")(sum(hidden))
+        outputs = 2 * channels if self.complex_factor else channels
+        factor = Pointwise(outputs, activate=True, initialisation="unit", name="factor")
+        if inverse:
+            return factor(sum(hidden))
+        one = jnp.ones(channels, spectrum.dtype)
+        if self.complex_factor:
+            one = jnp.concatenate([one, jnp.zeros_like(one)])
+        return one.reshape(*(1,) * (len(shape) + 1), -1) + factor(sum(hidden))
 
     def _powers(self, spectrum: Spectrum, scale: Scale) -> Array:
         """Broadcasts to ``[*modes, batch, channel]``."""
@@ -151,12 +231,15 @@ class TensorKernel(nn.Module):
 
     features: int
     n_modes: tuple[int, ...]
+    initialisation: str = "small"
 
     @nn.compact
     def __call__(self, spectrum: Spectrum) -> Float[Array, "*modes 2 batch out"]:
         channels = spectrum.shape[-1]
         shape = (*bands.band_shape(self.n_modes), channels, self.features)
-        parts = complex_weights(self, shape, spectrum.dtype)
+        parts = complex_weights(
+            self, shape, spectrum.dtype, factor=start(self.initialisation).kernel
+        )
         return spectral.mix(spectrum, spectral.ModeWeights(*parts))
 
 
@@ -165,11 +248,14 @@ class SharedKernel(nn.Module):
 
     features: int
     use_bias: bool = False
+    initialisation: str = "small"
 
     @nn.compact
     def __call__(self, spectrum: Spectrum) -> Float[Array, "*modes 2 batch out"]:
-        channels = spectrum.shape[-1]
-        parts = complex_weights(self, (channels, self.features), spectrum.dtype)
+        shape = (spectrum.shape[-1], self.features)
+        parts = complex_weights(
+            self, shape, spectrum.dtype, factor=start(self.initialisation).kernel
+        )
         weights = spectral.SharedWeights(*parts)
         if not self.use_bias:
             return spectral.mix_shared(spectrum, weights)
@@ -194,11 +280,18 @@ class SpectralNorm(nn.Module):
 
 
 def complex_weights(
-    module: nn.Module, shape: tuple[int, ...], dtype: jnp.dtype
+    module: nn.Module, shape: tuple[int, ...], dtype: jnp.dtype, *, factor: float = 1.0
 ) -> tuple[Array, Array]:
     """Real and imaginary part, parameters of `module`, of matrices ``[..., in, out]``.
 
-    They are normal, with a variance such that a product keeps the variance of its input.
+    They are normal; a product multiplies the deviation of its input by `factor`.
     """
-    initialiser = nn.initializers.normal((2 * shape[-2]) ** -0.5)
+    initialiser = nn.initializers.normal(factor * (2 * shape[-2]) ** -0.5)
     return tuple(module.param(part, initialiser, shape).astype(dtype) for part in ("real", "imag"))
+
+
+def _uniform(bound: float) -> nn.initializers.Initializer:
+    """Uniform in ±bound."""
+    return lambda key, shape, dtype=jnp.float32: jax.random.uniform(
+        key, shape, dtype, -bound, bound
+    )

@@ -49,11 +49,12 @@ def defaults() -> ConfigDict:
             "epochs": 0,  # or epochs is positive
             "accumulate": 1,  # parts of a batch that are differentiated one after another
             "optimizer": {
-                "name": "adamw",  # adamw, adam (weight decay within the gradient) or sgd
+                "name": "adam",  # weight decay within the gradient; see sino_jax.train.optimizer
                 "learning_rate": 1e-3,
                 "weight_decay": 1e-4,
                 "schedule": "cosine",  # to zero over all steps; or constant
                 "warmup_steps": 0,
+                "warmup_part": 0.0,  # the same as a part of all steps
                 "clip_norm": 0.0,  # global norm of the gradient; 0 does not clip
                 "momentum": 0.0,  # of sgd
             },

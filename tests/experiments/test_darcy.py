@@ -1,6 +1,7 @@
 """One row of the Darcy table in the tiny preset, from seed to table, figures and diagnostics."""
 
 import json
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -46,8 +47,19 @@ def test_a_finished_row_is_read_and_not_run_again(results, directories, monkeypa
 
 
 def test_a_result_of_another_config_is_not_overwritten(results, directories):
+    config = configs.get_config("tiny")
+    config.epochs = 3  # a preset that was changed since
     with pytest.raises(ValueError, match="is the result of another config"):
-        runner.run(darcy.EXPERIMENT, configs.get_config("tiny,epochs=3"), **directories)
+        runner.run(darcy.EXPERIMENT, config, **directories)
+
+
+def test_a_row_says_what_it_changes():
+    config = configs.get_config("tiny,epochs=3,model=uno,score=val,batch_size=2,data=tiny;seed=5")
+    assert runner.row_label(config) == "UNO (batch_size=2, data=tiny;seed=5, epochs=3)"
+    assert config.data == "tiny,seed=5"
+    assert runner.directory(config, pathlib.Path("runs")).parts[:3] == ("runs", "darcy", "tiny-val")
+    again = configs.get_config(runner.config_text(config))
+    assert again.to_json() == config.to_json()
 
 
 def test_the_table_has_our_errors_above_the_papers(results):

@@ -29,9 +29,9 @@ ROWS = {
 }
 LABELS = {
     "helmholtz": "SINO-U+sub",
-    "burgers": "SINO+scale",
+    "burgers": "SINO (tensor kernel)+scale",
     "navier_stokes": "SINO-U+sub from 32",
-    "navier_stokes_spacetime": "SINO+sub from 40",
+    "navier_stokes_spacetime": "SINO (shared kernel)+sub from 40",
 }
 
 
@@ -185,20 +185,30 @@ def test_every_model_of_the_tables_has_a_full_size_config(model):
     built = build(settings["model"])
     outputs, _ = jax.eval_shape(built.init_with_output, jax.random.key(0), inputs, scale)
     assert outputs.shape == (1, 100, 256, 1)
-    assert runner.row_label(config) == models.LABELS[model]
+    assert runner.row_label(config) == {**models.LABELS, "sino": "SINO (tensor kernel)"}[model]
 
 
 @pytest.mark.parametrize(
     ("text", "label", "directory"),
     [
-        ("small", "SINO", "sino"),
+        ("small", "SINO (shared kernel)", "sino-shared-kernel"),
+        ("small,kernel=tensor", "SINO (tensor kernel)", "sino-tensor-kernel"),
+        (
+            "small,model=fno,scale_informed=yes,frequency_embedding=yes",
+            "SINO (tensor kernel)",
+            "sino-tensor-kernel",
+        ),
         ("small,model=fno,consistency=sub", "FNO+sub", "fno+sub"),
         (
             "small,model=fno,scale_informed=yes,consistency=sub,smallest_crop=24",
-            "FNO (scale yes, frequency no)+sub from 24",
-            "fno-scale-yes-frequency-no+sub-from-24",
+            "SINO (tensor kernel, scale yes, frequency no)+sub from 24",
+            "sino-tensor-kernel-scale-yes-frequency-no+sub-from-24",
         ),
-        ("small,frequency_embedding=yes,scale_informed=yes", "SINO", "sino"),
+        (
+            "small,frequency_embedding=no,scale_informed=no",
+            "FNO (shared kernel)",
+            "fno-shared-kernel",
+        ),
     ],
 )
 def test_rows_are_told_apart_by_their_labels(text, label, directory):
@@ -230,6 +240,8 @@ def test_every_row_of_the_space_time_table_has_a_config():
         ("navier_stokes_spacetime", "tiny,model=unet", "must be fno or sino"),
         ("burgers", "tiny,model=sinou", "model must be one of"),
         ("burgers", "tiny,scale_informed=maybe", "must be yes, no or auto"),
+        ("burgers", "tiny,model=uno,kernel=shared", "kernel of uno must be tensor or auto"),
+        ("darcy", "tiny,model=sino", "must be one of fno, uno, unet, cno"),
     ],
 )
 def test_what_an_experiment_does_not_have_is_refused(name, text, message):

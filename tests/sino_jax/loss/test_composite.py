@@ -140,6 +140,34 @@ def test_reflection_continues_the_data_and_contains_it():
     np.testing.assert_array_equal(larger.scale, [200.0, 400.0])
 
 
+def test_relabelled_data_is_asked_at_a_larger_scale_and_compared_at_its_own():
+    """An operator that gives the scale everywhere shows which scales it was asked for."""
+    field = jnp.asarray(np.random.default_rng(0).normal(size=(2, 9, 17, 1)), "f4")
+    instance = Instance(None, None, jnp.array([100.0, 200.0]), field)
+    asked = []
+
+    def scale_everywhere(params, inputs, scale):
+        asked.append((inputs.shape[1:3], scale))
+        return jnp.broadcast_to(scale[:, None, None, None], (*inputs.shape[:3], 1))
+
+    _, parts = loss.training_loss(
+        scale_everywhere,
+        None,
+        instance,
+        equation="burgers",
+        key=jax.random.key(0),
+        progress=1.0,
+        super_rates=(2.0,),
+        super_count=1,
+        super_method="relabel",
+    )
+    (whole, larger), (part, own) = asked[-2:]
+    assert (whole, part) == ((9, 17), (5, 9))
+    np.testing.assert_allclose(larger, [200.0, 400.0])
+    np.testing.assert_allclose(own, instance.scale)
+    np.testing.assert_allclose(parts["super_domain"], 0.5)  # |λ k r - k r| / (k r)
+
+
 def test_symmetries_augment_the_batch():
     """A loss that is not invariant changes; the parts stay per example."""
     plain, _ = compiled()(0.0, make_instance())

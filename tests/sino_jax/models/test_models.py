@@ -180,7 +180,7 @@ def test_levels_of_sino_u_have_equally_many_weights():
 class _KernelOfSino(models.MODELS["sino"], kw_only=True):
     @nn.compact
     def core(self, spectrum):
-        return self.kernel(spectrum, name="kernel_0")
+        return self.mix(spectrum, self.hidden_channels, self.n_modes, name="kernel_0")
 
 
 def test_without_embeddings_sino_is_the_plain_shared_kernel():

@@ -13,7 +13,7 @@ from sino_jax.train import optimizer, precision
 
 def test_completing_keeps_what_is_given_and_is_idempotent():
     full = configs.complete(ConfigDict({"steps": 7, "data": {"batch_size": 3}}))
-    assert (full.steps, full.data.batch_size, full.optimizer.name) == (7, 3, "adamw")
+    assert (full.steps, full.data.batch_size, full.optimizer.name) == (7, 3, "adam")
     assert configs.complete(full) == full
     assert configs.differences(full, configs.from_json(configs.to_json(full))) == []
 
@@ -71,6 +71,9 @@ def test_cosine_decays_to_zero_after_a_linear_warm_up():
         ({"name": "adam", "weight_decay": 0.5}, -0.1),
         ({"name": "sgd", "weight_decay": 0.5}, -0.1 * (8 + 0.5 * 2)),
         ({"name": "sgd", "weight_decay": 0.0, "clip_norm": 1.0}, -0.1),
+        # By name from optax: with a weight decay of its own, or with one added to the gradient.
+        ({"name": "lion", "weight_decay": 0.5}, -0.1 * (1 + 0.5 * 2)),
+        ({"name": "sign_sgd", "weight_decay": 0.5}, -0.1),
     ],
 )
 def test_the_first_update(changes, expected):
@@ -86,7 +89,8 @@ def test_the_first_update(changes, expected):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "lion"}, "adamw, adam or sgd, got 'lion'"),
+        ({"name": "lyon"}, "adam, adamw, sgd or a method of optax, got 'lyon'"),
+        ({"name": "schedule_free_adamw"}, "that steps along a given gradient"),
         ({"schedule": "steps"}, "cosine or constant, got 'steps'"),
         ({"warmup_steps": 10}, "warmup_steps must be between 0 and the run's 10 steps, got 10"),
     ],

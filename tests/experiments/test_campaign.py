@@ -1,0 +1,144 @@
+"""A campaign of two tiny rows as it is run by users, and what it does when things go wrong."""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments import campaign, queue, queue_report, runner, tables
+from sino_jax import runtime
+
+ROWS = """
+# Both on one worker.
+darcy tiny                         # the first
+darcy tiny,consistency=sub,seed=2
+darcy tiny,seed=0                  # the first again
+"""
+
+
+@pytest.fixture
+def places(tmp_path):
+    names = {name: tmp_path / name for name in ("data", "runs", "results")}
+    (tmp_path / "rows.txt").write_text(ROWS)
+    return argparse.Namespace(cores=[frozenset(os.sched_getaffinity(0))], **names)
+
+
+@pytest.fixture
+def rows(places, tmp_path):
+    return queue.read(tmp_path / "rows.txt", places)
+
+
+def wait_for(state, condition, *, seconds=120):
+    deadline = time.monotonic() + seconds
+    events = []
+    while not condition() and time.monotonic() < deadline:
+        events += state.advance()
+        time.sleep(0.05)
+    assert condition()
+    return events
+
+
+def stand_in(monkeypatch, program):
+    """Rows are this Python program; no data is made."""
+    command = [sys.executable, "-c", program]
+    monkeypatch.setattr(queue.Queue, "_command", lambda self, row: command)
+    monkeypatch.setattr(
+        queue.Queue, "_data_command", lambda self, row: [sys.executable, "-c", "pass"]
+    )
+
+
+def test_a_row_that_stands_twice_is_one_row(rows, places):
+    assert [row.name for row in rows] == [
+        "darcy tiny: FNO, seed-0",
+        "darcy tiny: FNO+sub, seed-2",
+    ]
+    assert rows[1].kept == places.results / "darcy/tiny/fno+sub/seed-2.json"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("darcy tinny", "line 2, 'darcy tinny': there is no preset"),
+        ("darcy", "line 2, 'darcy'"),
+        ("stokes tiny", "line 2, 'stokes tiny'"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, places, line, message):
+    (tmp_path / "bad.txt").write_text(f"darcy tiny\n{line}\n")
+    with pytest.raises(ValueError, match=message):
+        queue.read(tmp_path / "bad.txt", places)
+
+
+def test_every_campaign_of_the_repository_can_be_read(places):
+    files = sorted((campaign.pathlib.Path(campaign.__file__).parent / "campaigns").glob("*.txt"))
+    assert files
+    for path in files:
+        assert queue.read(path, places)
+
+
+def test_rows_are_run_once_and_their_results_are_kept(tmp_path, rows, places, monkeypatch):
+    monkeypatch.setenv(runtime.ALLOCATOR_SWITCH, "0")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    (tmp_path / "one.txt").write_text("darcy tiny")
+    arguments = [str(tmp_path / "one.txt"), f"--cores={min(os.sched_getaffinity(0))}"]
+    arguments += [f"--{name}={getattr(places, name)}" for name in ("data", "runs", "results")]
+    with pytest.raises(SystemExit) as end:
+        campaign.main(arguments)
+    assert end.value.code == 0
+    result = tables.read(rows[0].kept)
+    assert result == tables.read(rows[0].workdir / runner.RESULT)
+    assert result["command"].endswith('experiments/configs/darcy.py:tiny"')
+    assert result["core_minutes"] > 0
+    monkeypatch.setattr(queue.subprocess, "Popen", None)
+    with pytest.raises(SystemExit) as end:
+        campaign.main(arguments)
+    assert end.value.code == 0
+
+
+def test_a_failed_row_does_not_stop_the_others(rows, places, monkeypatch):
+    stand_in(monkeypatch, "import sys; sys.exit(3)")
+    state = queue.Queue(rows, places)
+    events = wait_for(state, state.finished)
+    assert [row.name for row in state.failed()] == [row.name for row in rows]
+    assert sum(event.startswith("failed") for event in events) == 2
+    assert "0 of 2 rows done" in queue_report.table(state)
+
+
+def test_processes_are_bound_to_their_cores_and_stopped(rows, places, monkeypatch):
+    core = min(os.sched_getaffinity(0))
+    places.cores = [frozenset({core})]
+    stand_in(monkeypatch, "import time; time.sleep(100)")
+    state = queue.Queue(rows, places)
+    wait_for(state, lambda: any(process.lock for process in state.under_way))
+    (process,) = state.under_way
+    assert os.sched_getaffinity(process.process.pid) == {core}
+    state.interrupt()
+    assert process.process.poll() is not None
+
+
+def test_a_row_that_another_campaign_runs_is_left_to_it(rows, places, monkeypatch):
+    stand_in(monkeypatch, "import time; time.sleep(100)")
+    first, second = queue.Queue(rows[:1], places), queue.Queue(rows, places)
+    wait_for(first, lambda: any(process.lock for process in first.under_way))
+    wait_for(second, lambda: any(process.lock for process in second.under_way))
+    assert [process.row.name for process in second.under_way] == ["darcy tiny: FNO+sub, seed-2"]
+    first.interrupt()
+    second.interrupt()
+
+
+def test_the_slurm_script_runs_one_row_a_task(tmp_path, places, capsys):
+    campaign.main([str(tmp_path / "rows.txt"), "--slurm", "--cores=0-3"])
+    script = capsys.readouterr().out
+    assert "#SBATCH --array=0-1" in script
+    assert "#SBATCH --cpus-per-task=4" in script
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+def test_estimates_are_those_of_similar_rows(rows):
+    known = [(rows[0], {"core_minutes": 2.0}), (rows[1], {"core_minutes": 5.0})]
+    assert queue_report.estimate(rows[1], known) == 5.0
+    assert queue_report.estimate(rows[1], known[:1]) == 2.0
+    assert queue_report.estimate(rows[1], []) is None
