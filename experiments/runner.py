@@ -43,15 +43,12 @@ class Experiment:
       model_fields: config -> fields of `sino_jax.models.build`, without the channels.
       prior: config -> distribution of inputs at larger scales, for `sino_jax.superdomain`; None
         continues the data by reflection.
-      linear: whether solutions are proportional to their boundary values. Models then are, too:
-        they see boundary values divided by their magnitude, by which outputs are multiplied.
     """
 
     equation: str
     data_config: Callable[[str], ConfigDict]
     model_fields: Callable[[ConfigDict], Mapping[str, Any]]
     prior: Callable[[ConfigDict], Callable | None] = lambda config: None
-    linear: bool = True
 
 
 def row_label(config: ConfigDict) -> str:
@@ -107,9 +104,7 @@ def training_config(
         "equation": equation.name,
         "model": {
             "base": config.base,
-            "in_channels": equation.input_channels,
-            "out_channels": equation.output_channels,
-            "boundary_channels": equation.boundary_channels if experiment.linear else 0,
+            **equation.model_fields(),
             **experiment.model_fields(config),
         },
         "loss": loss_options(config),
