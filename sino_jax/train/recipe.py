@@ -84,11 +84,7 @@ def recipe(
     return {
         "seed": seed,
         "equation": equation.name,
-        "model": {
-            "name": model,
-            **_channels(equation),
-            **_model_sizes(model, sizes, grids),
-        },
+        "model": {"name": model, **_model_sizes(model, sizes, grids)},
         "loss": _loss(equation, consistency, grids),
         "data": {
             "train": tuple(str(dataset.path) for dataset in train),
@@ -99,16 +95,6 @@ def recipe(
         },
         "epochs": sizes.epochs,
         "optimizer": {"learning_rate": sizes.learning_rate},
-    }
-
-
-def _channels(equation: Equation) -> dict[str, Any]:
-    linear = getattr(equation, "linear", equation.name in ("darcy", "helmholtz"))
-    return {
-        "in_channels": equation.input_channels,
-        "out_channels": equation.output_channels,
-        "boundary_channels": equation.boundary_channels if linear else 0,
-        "centring": equation.centrings[0],
     }
 
 

@@ -37,7 +37,7 @@ def test_the_model_of_a_recipe_takes_the_inputs_and_the_crops(dataset, model, pr
     config = recipe.recipe([dataset], model=model, preset=preset, consistency="sub+super")
     completed = configs.complete(config)
     equation = equations.get(dataset.equation)
-    network = models.build(config["model"])
+    network = models.build({**equation.model_fields(), **config["model"]})
     sizes = crops.fitting_sizes(config["loss"]["sub_sizes"], dataset.grid)
     assert sizes == config["loss"]["sub_sizes"]
     shapes = [dataset.grid, *(equation.crop_size(size, dataset.grid) for size in sizes)]
