@@ -36,7 +36,7 @@ from sino_jax.equations import Equation
 from sino_jax.train import evaluate, provenance
 from solvers import generate
 
-EXPERIMENTS = ("darcy", "helmholtz", "burgers", "navier_stokes", "navier_stokes_spacetime")
+EXPERIMENTS = equations.NAMES
 # Rows of the paper's tables whose models are not told the parameter.
 IGNORANT = {
     "burgers": (paper.BURGERS, ("FNO", "UNO", "CNO")),

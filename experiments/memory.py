@@ -29,7 +29,7 @@ from sino_jax.train.step import Control, init_state, make_step
 from sino_jax.types import Instance
 from solvers import generate, recipes
 
-EXPERIMENTS = ("darcy", "helmholtz", "burgers", "navier_stokes", "navier_stokes_spacetime")
+EXPERIMENTS = equations.NAMES
 
 
 def trace(experiment: runner.Experiment, config: ConfigDict) -> Traced:
