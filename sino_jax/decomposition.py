@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax import channels, equations, subdomain
+from sino_jax import channels, checks, equations, subdomain
 from sino_jax.equations import Equation
 from sino_jax.loss.relative import relative_l2
 from sino_jax.norms import l2_norm, relative
@@ -135,7 +135,7 @@ def refine_history(
       (2, 1)
     """
     equation = equations.get(equation)
-    _check_options(equation, iterations, criterion, patches_per_call)
+    _check_options(equation, iterations, criterion, patches_per_call, tolerance)
     if equation.complex_valued:
         boundary = channels.as_complex(boundary)
     whole = Instance(coefficient, boundary, scale)
@@ -168,8 +168,7 @@ def _start(
     start: str | Array, apply_fn: ApplyFn, params, whole: Instance, equation: Equation
 ) -> Batch:
     if isinstance(start, str):
-        if start not in STARTS:
-            raise ValueError(f"start must be one of {STARTS} or a field, got {start!r}")
+        checks.one_of("start", start, STARTS)
         coarse = start == "coarse"
         zeros = jnp.zeros_like(whole.boundary)
         start = predict(apply_fn, params, whole, equation) if coarse else zeros
@@ -239,23 +238,28 @@ def _residual(
 def _patches_per_axis(equation: Equation, patches: int | Sequence[int]) -> tuple[int, ...]:
     """An integer cuts every axis but anchored ones: the past before a later patch is unknown."""
     anchored = [axis.anchored for axis in equation.axes]
-    if isinstance(patches, int):
+    if checks.is_integer(patches):
+        patches = checks.integer("patches", patches)
         return tuple(1 if fixed else patches for fixed in anchored)
     if any(fixed and count != 1 for fixed, count in zip(anchored, patches, strict=False)):
         raise ValueError(
             f"patches must be 1 on the anchored time axis of {equation.name}, got {tuple(patches)}"
         )
-    return tuple(patches)
+    return tuple(checks.integer("patches", count) for count in patches)
 
 
 def _check_options(
-    equation: Equation, iterations: int, criterion: str, patches_per_call: int | None
+    equation: Equation,
+    iterations: int,
+    criterion: str,
+    patches_per_call: int | None,
+    tolerance: float | None,
 ) -> None:
     if not equation.sides:
         raise ValueError(f"{equation.name} has no boundary data to exchange between patches")
-    if iterations < 0:
-        raise ValueError(f"iterations must not be negative, got {iterations}")
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}")
-    if patches_per_call is not None and patches_per_call < 1:
-        raise ValueError(f"patches_per_call must be at least 1, got {patches_per_call}")
+    checks.integer("iterations", iterations, least=0)
+    checks.one_of("criterion", criterion, CRITERIA)
+    if patches_per_call is not None:
+        checks.integer("patches_per_call", patches_per_call)
+    if tolerance is not None:
+        checks.number("tolerance", tolerance, low=0)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Inexact
 
+from sino_jax import checks
 from sino_jax.types import Batch
 
 BLENDS = ("linear", "smooth")
@@ -62,11 +63,11 @@ def cover(
       blend: "linear" or "smooth" (cubic) rise of the weights.
       ramp: points over which a weight rises from zero to one; by default the whole overlap.
     """
-    if blend not in BLENDS:
-        raise ValueError(f"blend must be one of {BLENDS}, got {blend!r}")
-    if ramp is not None and ramp < 1:
-        raise ValueError(f"ramp must be at least 1 point, got {ramp}")
-    overlaps = (overlap,) * len(shape) if isinstance(overlap, int) else tuple(overlap)
+    checks.one_of("blend", blend, BLENDS)
+    ramp = None if ramp is None else checks.integer("ramp", ramp)
+    one = checks.is_integer(overlap)
+    overlaps = (overlap,) * len(shape) if one else tuple(overlap)
+    overlaps = tuple(checks.integer("overlap", points, least=0) for points in overlaps)
     if not len(shape) == len(patches) == len(overlaps):
         raise ValueError(
             "patches and overlap must have one entry for each axis of the grid "

@@ -8,24 +8,22 @@ problem ``[*grid, channel]`` or many ``[sample, *grid, channel]``, and ``scale``
 for each sample. The output gets ``solution`` and, if asked for, ``change`` (relative, of each
 iteration; NaN for those after the tolerance was reached), ``error_estimate``, ``error_upper`` and
 ``error_bound`` (see `sino_jax.diagnostics.error_estimate`). It appears when it is complete.
+The exit code is 1 also if a solution holds NaN or infinity.
 """
 
 import argparse
 import io
 import math
-import os
 import pathlib
 import sys
-import tempfile
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from sino_jax import checkpoint, operator, problem, runtime
+from sino_jax import checkpoint, files, operator, problem, runtime
 from sino_jax.operator import Operator, portable
 from sino_jax.train import logging
 from sino_jax.types import Instance
@@ -41,10 +39,9 @@ class InputError(ValueError):
 def read_problems(path: pathlib.Path) -> dict[str, Any]:
     """The arguments of `Operator.solve` from a file."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
-    except (OSError, ValueError, zipfile.BadZipFile, TypeError) as error:
-        raise InputError(f"{path} cannot be read as an .npz file: {error}") from error
+        arrays = files.read_arrays(path)
+    except (OSError, files.FileError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
     if unknown := sorted(set(arrays) - set(FIELDS)):
         raise InputError(f"{path} may hold {', '.join(FIELDS)}; it also holds {unknown}")
     if "scale" not in arrays:
@@ -119,18 +116,8 @@ def _predict(
 
 def write_atomically(path: pathlib.Path, arrays: Arrays) -> None:
     """An .npz file that appears under its name when it is complete."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-unfinished-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
-        # The permissions that a file gets from the user's settings; those of mkstemp are narrower.
-        mask = os.umask(0)
-        os.umask(mask)
-        pathlib.Path(temporary).chmod(0o666 & ~mask)
-        pathlib.Path(temporary).replace(path)
-    except BaseException:
-        pathlib.Path(temporary).unlink(missing_ok=True)
-        raise
+    with files.appearing_file(path) as unfinished, unfinished.open("xb") as stream:
+        np.savez(stream, **arrays)
 
 
 class Progress:
@@ -183,12 +170,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"error: {error}")
     shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
     sys.stdout.write(f"{arguments.output}: {shapes}\n")
+    if bad := int(np.sum(~np.isfinite(arrays["solution"]))):
+        sys.exit(f"error: {bad} values of the solution in {arguments.output} are not finite")
 
 
 def _run(arguments: argparse.Namespace) -> Arrays:
     """From the arguments to the output file; returns its arrays."""
     if not arguments.output.parent.is_dir():
         raise InputError(f"{arguments.output}: there is no directory {arguments.output.parent}")
+    if arguments.output.is_dir():
+        raise InputError(f"{arguments.output} is a directory; output must name a file")
+    if arguments.output.exists() and arguments.output.samefile(arguments.input):
+        raise InputError(f"output must not be the input, got {arguments.output} for both")
     trained = operator.load(arguments.workdir, step=arguments.step, equation=arguments.equation)
     arrays = predict_all(
         trained,

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from sino_jax import base, channels, diagnostics
+from sino_jax import base, channels, checks, diagnostics, files
 from sino_jax.equations import Equation
 from sino_jax.norms import bilinear_l2_norm, relative
 from sino_jax.types import Instance, PerExample
@@ -184,14 +184,24 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 def read_calibration(directory: str | os.PathLike) -> Calibration | None:
     """The calibration that a directory holds, or None."""
-    path = pathlib.Path(directory) / CALIBRATION_FILE
-    return Calibration(**json.loads(path.read_text())) if path.exists() else None
+    directory = pathlib.Path(directory)
+    path = directory / CALIBRATION_FILE
+    if not path.exists():
+        return None
+    entries = files.read_json(path, within=directory)
+    names = set(Calibration._fields)
+    if not isinstance(entries, dict) or set(entries) != names:
+        raise ValueError(f"{path} must hold the numbers {sorted(names)}, got {entries!r:.200}")
+    for name, value in entries.items():
+        low = -1 if name == "rank_correlation" else 0
+        checks.number(f"{name} in {path}", value, low=low)
+    return Calibration(**entries)
 
 
 def write_calibration(directory: str | os.PathLike, calibration: Calibration) -> pathlib.Path:
     """Adds a calibration to the directory of a run; `sino_jax.operator.load` then reads it."""
     path = pathlib.Path(directory) / CALIBRATION_FILE
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(calibration._asdict(), indent=2, sort_keys=True) + "\n")
-    temporary.replace(path)
+    text = json.dumps(calibration._asdict(), indent=2, sort_keys=True) + "\n"
+    with files.appearing_file(path) as unfinished:
+        unfinished.write_text(text)
     return path

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact
 
-from sino_jax import base, equations
+from sino_jax import base, checks, equations
 from sino_jax.base import elements
 from sino_jax.base.elements import residual_load
 from sino_jax.equations import Equation
@@ -82,8 +82,7 @@ def self_consistency_error(
     Keyword args:
       draws: number of positions that are averaged for each example.
     """
-    if draws < 1:
-        raise ValueError(f"draws must be at least 1, got {draws}")
+    checks.integer("draws", draws)
     unlabelled = instance._replace(boundary=instance.field, solution=None)
     errors = [
         scale_consistency(apply_fn, params, unlabelled, equation=equation, size=size, key=draw)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from sino_jax import equations
+from sino_jax import checks, equations
 from sino_jax.equations import Equation
 from sino_jax.loss.relative import Fields
 from sino_jax.loss.scale_consistency import scale_consistency
@@ -60,8 +60,7 @@ def varied_terms(
         `instance` has solutions, and `size` is that of a sub-domain of side λ = δ/M.
       draws: sub-domains of each problem.
     """
-    if draws < 1:
-        raise ValueError(f"draws must be at least 1, got {draws}")
+    checks.integer("draws", draws)
     equation = equations.get(equation)
     unlabelled = instance._replace(boundary=instance.solution, solution=None)
     prediction = predict(apply_fn, params, unlabelled, equation)

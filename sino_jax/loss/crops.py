@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sino_jax import superdomain
+from sino_jax import checks, superdomain
 from sino_jax.equations import Equation
 
 # The progress at which super-domains set in, unless an option says otherwise.
@@ -31,7 +31,7 @@ def choose(options: Mapping[str, Any], *, seed: int, step: int, total_steps: int
     whose branches XLA does not spread over threads (``python -m benchmarks consistency_loss``), and
     no device waits for another that drew a larger size.
     """
-    sizes = [n if np.isscalar(n) else tuple(n) for n in options.get("sub_sizes", ())]
+    sizes = [n if checks.is_integer(n) else tuple(n) for n in options.get("sub_sizes", ())]
     rates = list(options.get("super_rates", ()))
     # Size and rate share one draw, which keeps programs few; sums of losses do not mind.
     pairs = math.lcm(max(1, len(sizes)), max(1, len(rates)))
@@ -51,8 +51,8 @@ def fitting_sizes(
     Raises:
       ValueError: none of several is.
     """
-    sizes = [size if isinstance(size, int) else tuple(size) for size in sizes]
-    first = [size if isinstance(size, int) else size[0] for size in sizes]
+    sizes = [size if checks.is_integer(size) else tuple(size) for size in sizes]
+    first = [size if checks.is_integer(size) else size[0] for size in sizes]
     kept = tuple(size for size, points in zip(sizes, first, strict=True) if points < shape[0])
     if sizes and not kept:
         raise ValueError(f"no sub-domain of {sizes} points fits into the training grid {shape}")

@@ -71,7 +71,7 @@ def infinitesimal_scale_consistency(
     )
     primals = (problem.inputs(equation, instance), scale)
     tangent = directional_derivative(
-        lambda inputs, scale: apply_fn(params, inputs, scale),
+        lambda inputs, scale: problem.apply(apply_fn, params, inputs, scale, equation),
         primals,
         (tangent_inputs, tangent_scale),
     )

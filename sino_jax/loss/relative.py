@@ -71,3 +71,9 @@ def _check_shapes(prediction: Array, target: Array) -> None:
             "prediction and target must have the same shape [batch, *grid, channel], "
             f"got {prediction.shape} and {target.shape}"
         )
+    if 0 in target.shape[1:]:
+        raise ValueError(f"prediction and target must hold at least one point, got {target.shape}")
+    for name, field in (("prediction", prediction), ("target", target)):
+        # Unsigned integers would wrap around in the difference.
+        if not jnp.issubdtype(field.dtype, jnp.inexact):
+            raise ValueError(f"{name} must be floating point or complex, got {field.dtype}")

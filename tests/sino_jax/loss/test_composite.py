@@ -216,5 +216,5 @@ def test_unlabelled_problems_and_small_rates_are_refused():
             key=jax.random.key(0),
             progress=0.0,
         )
-    with pytest.raises(ValueError, match="rate must be at least 1, got 0.5"):
+    with pytest.raises(ValueError, match="must be finite, at least 1, got 0.5"):
         superdomain.superdomain_shape(equations.get("darcy"), (9, 9), 0.5)
