@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
@@ -154,7 +155,7 @@ def run(
     with warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning):
         train.fit(settings, workdir, super_prior=experiment.prior(config))
     seconds = time.monotonic() - start
-    _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
+    meta = checkpoint.read_meta(workdir, checkpoint.newest(workdir))
     result = {
         "experiment": config.equation,
         "preset": config.preset,
@@ -168,9 +169,10 @@ def run(
         "config": json.loads(config.to_json()),
         "provenance": provenance.describe(),
     }
-    temporary = result_path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
-    temporary.replace(result_path)
+    if jax.process_index() == 0:  # the others would write and rename the same file
+        temporary = result_path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
+        temporary.replace(result_path)
     return result
 
 
