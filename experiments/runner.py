@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import jax
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
@@ -185,7 +186,7 @@ def run(
     quiet = warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning)
     with quiet, measured(workdir / USAGE) as usage:
         train.fit(settings, workdir, super_prior=experiment.prior(config))
-    _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
+    meta = checkpoint.read_meta(workdir, checkpoint.newest(workdir))
     result = {
         "experiment": config.equation,
         "preset": config.preset,
@@ -200,9 +201,10 @@ def run(
         "config": json.loads(config.to_json()),
         "provenance": provenance.describe(),
     }
-    temporary = result_path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
-    temporary.replace(result_path)
+    if jax.process_index() == 0:  # the others would write and rename the same file
+        temporary = result_path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
+        temporary.replace(result_path)
     return result
 
 

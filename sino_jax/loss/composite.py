@@ -74,7 +74,7 @@ def training_loss(
       super_count: super-domain losses per step.
       super_weight: weight of each of them at the end of training.
       super_start: the progress at which they set in. Before, they weigh nothing but cost as much:
-        leave them out, as `choose` does.
+        leave them out, as `draw_crops` does.
       detach: see `scale_consistency`.
       symmetries: symmetries of the equation to augment the batch with.
       error_fn: as for `scale_consistency`.

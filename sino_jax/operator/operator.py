@@ -270,21 +270,22 @@ class Operator:
 def load(
     directory: str | os.PathLike,
     *,
-    step: int | None = None,
+    step: int | str | None = None,
     equation: str | Equation | None = None,
 ) -> Operator:
     """The operator of a run's directory or of one that `Operator.save` made.
 
     Args:
       directory: given to `sino_jax.train.fit` or to `Operator.save`.
-      step: of a run's checkpoint, the newest by default. Averaged weights are taken if there are
-        any.
+      step: of a run's checkpoint, the newest by default; "best" takes the one of least error among
+        those that were evaluated. Averaged weights are taken if there are any.
       equation: if given, an operator of another equation is refused; needed for equations that are
         not in `sino_jax.equations`.
 
     Raises:
       FileNotFoundError: there is no such directory.
-      ValueError: an operator of another equation; a step of a portable directory.
+      ValueError: an operator of another equation; a step of a portable directory; a config that
+        this release does not know.
       sino_jax.checkpoint.CheckpointError: no checkpoint of the run is readable.
       sino_jax.operator.portable.PortableError: the portable directory is not readable.
     """
@@ -296,10 +297,9 @@ def load(
             raise ValueError(f"step must be None for {directory}, which holds one operator")
         params, meta = portable.read(directory)
     else:
-        step = checkpoint.newest(directory) if step is None else step
-        items, meta = checkpoint.read(directory, step)
-        params = items.get("averages", items["params"])
+        params, meta = checkpoint.read_weights(directory, _step(directory, step))
     config = FrozenConfigDict(meta["config"])
+    checkpoint.check_precision(config)
     found = equations.get(config.equation if equation is None else equation)
     if found.name != config.equation:
         raise ValueError(
@@ -315,6 +315,18 @@ def load(
         calibration=error_estimate.read_calibration(directory),
         smallest_grid=model.smallest_grid(),
     )
+
+
+def _step(directory: pathlib.Path, step: int | str | None) -> int:
+    match step:
+        case None:
+            return checkpoint.newest(directory)
+        case "best":
+            return checkpoint.best(directory)
+        case int():
+            return step
+        case other:
+            raise ValueError(f"step must be a number, 'best' or None, got {other!r}")
 
 
 def _with_ranges(meta: dict[str, Any], equation: Equation) -> dict[str, Any]:

@@ -26,7 +26,7 @@ FORMAT_VERSION = 2
 READABLE_VERSIONS = (1, 2)
 META_FILE, WEIGHTS_FILE = "operator.json", "weights.npz"
 # Of the config, what it takes to build the model again.
-CONFIG_FIELDS = ("equation", "model", "precision")
+CONFIG_FIELDS = ("equation", "model")
 RECORDED = ("statistics", "scales", "grids", "scale_range", "evaluation", "revision", "versions")
 
 
