@@ -44,7 +44,11 @@ def fields(config: ConfigDict) -> dict[str, Any]:
             "normalisation": "group",
             "truncated": config.truncated,
         },
-        "sino_u": {"n_layers": n_layers, "n_levels": SPECTRAL_LEVELS},
+        "sino_u": {
+            "n_layers": n_layers,
+            "n_levels": SPECTRAL_LEVELS,
+            "truncated": config.truncated,
+        },
     }
     name = ("sino" if shared else "fno") if config.model in FAMILY else config.model
     return {

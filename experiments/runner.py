@@ -105,6 +105,7 @@ def training_config(
         "equation": equation.name,
         "model": {
             "base": config.base,
+            "base_shift": config.base_shift if config.base == "helmholtz" else 0.0,
             **equation.model_fields(),
             **experiment.model_fields(config),
         },
@@ -116,6 +117,7 @@ def training_config(
                 str(path) for name, path in data.items() if name.startswith(config.score)
             ),
             "batch_size": config.batch_size,
+            "stride": config.stride,
         },
         "epochs": config.epochs,
         "optimizer": {

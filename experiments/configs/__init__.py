@@ -21,10 +21,12 @@ What makes a row of a table, and its label:
 What is the same in all rows of a preset; a row that changes one of these says so in its label:
 
     data           config of `solvers.generate`, with ; for its commas: ``data=small;seed=3``
+    stride         frames between the training windows of a trajectory; 0: that of the data
     epochs, batch_size, learning_rate
     optimizer      adam (weight decay within the gradient), adamw, or another name of optax
     weight_decay, clip_norm, ema_decay    see `sino_jax.train.config`
     warmup         part of the run in which the rate rises from zero
+    base_shift     distance from resonances of a Helmholtz base, see `sino_jax.base`
     initialisation of Fourier models, see `sino_jax.nn.layers.STARTS`
     sub_sizes      points a side of the sub-domains
     sub_count      sub-domains of each example in a step
@@ -58,10 +60,12 @@ COMMON = {
     "scale_informed": "auto",
     "frequency_embedding": "auto",
     "base": "none",
+    "base_shift": 0.0,
     "consistency": "none",
     "smallest_crop": 0,
     "symmetries": "none",
     "score": "test",
+    "stride": 0,
     "batch_size": 8,
     "optimizer": "adam",
     "weight_decay": 1e-4,

@@ -42,6 +42,7 @@ def defaults() -> ConfigDict:
                 "train": (),  # directories of data sets, see sino_jax.data
                 "test": (),
                 "batch_size": 8,  # of all devices and processes together
+                "stride": 0,  # frames between training windows of trajectories; 0: as stored
                 "normalise": False,  # coefficient channels to mean 0 and deviation 1
                 "verify": True,  # checksums and finiteness, see sino_jax.train.verification
             },

@@ -41,6 +41,8 @@ def datasets(config: FrozenConfigDict, equation: Equation) -> tuple[list[Dataset
         check_meta(dataset, equation)
         if config.verify:
             check_values(dataset)
+    if config.stride:
+        train = [dataset.with_window(stride=config.stride) for dataset in train]
     return train, test
 
 

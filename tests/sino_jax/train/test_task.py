@@ -107,3 +107,21 @@ def test_evaluation_outside_of_the_range_warns_once_and_names_it(two_grids, tmp_
 def test_scales_outside_of_the_trained_range(trained, asked, message):
     sentence = scale_range.outside(asked, trained)
     assert sentence is None if message is None else sentence.startswith(message)
+
+
+def test_windows_of_trajectories_are_as_far_apart_as_the_config_says(tmp_path):
+    window = {"history": 10, "horizon": 1, "stride": 1, "frames": "channel", "dt": 0.1}
+    path = runs.write_dataset(
+        tmp_path / "train-500",
+        {"trajectory": np.random.default_rng(0).normal(size=(2, 17, 6, 6))},
+        equation="navier_stokes",
+        scale=500.0,
+        split="train",
+        window=window,
+    )
+    lengths = {}
+    for stride in (0, 3):
+        data = {"data": {"stride": stride}, "equation": "navier_stokes"}
+        config = runs.fno_config([path], **data)
+        lengths[stride] = len(tasks.build(configs.complete(config)).train[0])
+    assert lengths == {0: 2 * 7, 3: 2 * 3}  # frames 11 to 17 of each, and every third of these
