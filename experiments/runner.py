@@ -55,11 +55,18 @@ def row_label(config: ConfigDict) -> str:
     """The name of a config's row, as in the paper where the paper has it."""
     label = models.label(config)
     label += "" if config.base == "none" else f" on {config.base} base"
+    label += "".join(f", {field[5:]} {value}" for field, value in base_options(config).items())
     extras = {"none": "", "sub+super": "+scale", "sub": "+sub", "super": "+super"}
     label += extras[config.consistency]
     if "sub" in config.consistency and config.get("smallest_crop", 0):
         label += f" from {config.smallest_crop}"
     return label + ("" if config.symmetries == "none" else f"+{config.symmetries}")
+
+
+def base_options(config: ConfigDict) -> dict[str, Any]:
+    """Options of the base solution that are not the default, as fields of `models.build`."""
+    given = {field: config.get(field, default) for field, default in configs.BASE_OPTIONS.items()}
+    return {field: value for field, value in given.items() if value != configs.BASE_OPTIONS[field]}
 
 
 def file_name(row: str) -> str:
@@ -83,13 +90,14 @@ def training_config(
         "model": {
             "name": config.model,
             "base": config.base,
+            **base_options(config),
             "in_channels": equation.input_channels,
             "out_channels": equation.output_channels,
             "boundary_channels": equation.boundary_channels if experiment.linear else 0,
             **experiment.model_fields(config),
         },
         "loss": loss_options(config),
-        "experiment": config.to_dict(),
+        "experiment": _recorded(config),
         "data": {
             "train": tuple(str(path) for name, path in data.items() if name.startswith("train")),
             "test": tuple(str(path) for name, path in data.items() if name.startswith("test")),
@@ -99,6 +107,15 @@ def training_config(
         "optimizer": {"learning_rate": config.learning_rate},
         "evaluation": {"rollout_frames": config.get("rollout_frames", 1)},
     }
+
+
+def _recorded(config: ConfigDict) -> dict[str, Any]:
+    """The experiment's config; options of bases only if they are used, as before there were any.
+
+    A run that was begun then can go on now.
+    """
+    unused = configs.BASE_OPTIONS.keys() - base_options(config).keys()
+    return {field: value for field, value in config.to_dict().items() if field not in unused}
 
 
 def loss_options(config: ConfigDict) -> dict[str, Any]:

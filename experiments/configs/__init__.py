@@ -10,6 +10,7 @@ Fields that every experiment has (an experiment's file states its values and add
     consistency    none, sub, super or sub+super: which scale-consistency losses are added
     symmetries     none, rotation, reflection or rotation+reflection
     base           base solution that the model corrects, see `sino_jax.base`
+    base_iterations, base_gate    its options, see `sino_jax.models.with_base`
     epochs, batch_size, learning_rate
     sub_sizes      points a side of the sub-domains
     super_rates    how much larger super-domains are
@@ -35,9 +36,12 @@ import ml_collections
 
 from solvers import configs
 
+# Options of a base solution, and their defaults.
+BASE_OPTIONS = {"base_iterations": 0, "base_gate": "contrast"}
 COMMON = {
     "seed": 0,
     "base": "none",
+    **BASE_OPTIONS,
     "consistency": "none",
     "symmetries": "none",
     "padding": 0.25,
