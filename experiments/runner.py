@@ -65,6 +65,14 @@ def row_label(config: ConfigDict) -> str:
     return label + (f" ({config.changes})" if config.get("changes") else "")
 
 
+def base_options(config: ConfigDict) -> dict[str, Any]:
+    """Fields of `models.build` about the base solution."""
+    if config.base == "none":
+        return {}
+    options = {field: config[field] for field in ("base", "base_iterations", "base_gate")}
+    return {**options, "base_shift": config.base_shift if config.base == "helmholtz" else 0.0}
+
+
 def file_name(row: str) -> str:
     """A row's label as the name of its directory."""
     return re.sub(r"[^a-z0-9+.=-]+", "-", row.lower()).replace("-+", "+").strip("-")
@@ -104,8 +112,7 @@ def training_config(
         "seed": config.seed,
         "equation": equation.name,
         "model": {
-            "base": config.base,
-            "base_shift": config.base_shift if config.base == "helmholtz" else 0.0,
+            **base_options(config),
             **equation.model_fields(),
             **experiment.model_fields(config),
         },
@@ -176,7 +183,9 @@ def run(
     result_path = workdir / RESULT
     if result_path.exists():
         result = json.loads(result_path.read_text())
-        if result["config"] == json.loads(config.to_json()):
+        # Results of older versions lack the fields that came later.
+        recorded = {**json.loads(ConfigDict(configs.COMMON).to_json()), **result["config"]}
+        if recorded == json.loads(config.to_json()):
             return result
         raise ValueError(f"{result_path} is the result of another config; move it away first")
 

@@ -49,12 +49,13 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def open_run(workdir: pathlib.Path, *, equation: str) -> TrainedRun:
+def open_run(workdir: pathlib.Path, *, equation: str | None = None) -> TrainedRun:
     """The run in a directory; a ValueError if it is of another equation or of no experiment."""
     trained = operator.load(workdir, equation=equation)
     fields = trained.meta["config"]["experiment"]
     if "model" not in fields or "data" not in fields:
-        raise ValueError(f"{workdir} was not made by python -m experiments.{equation}")
+        name = trained.equation.name
+        raise ValueError(f"{workdir} was not made by python -m experiments.{name}")
     # Runs of older versions lack the fields that came later.
     config = ConfigDict({**configs.COMMON, **fields})
     return TrainedRun(pathlib.Path(workdir), trained, config, runner.row_label(config))

@@ -10,6 +10,7 @@ with a partition of unity χ_i that is zero on the patch boundaries inside the d
 operator Ψ this is the parallel Schwarz method in restricted form.
 """
 
+import collections
 import functools
 import itertools
 from collections.abc import Sequence
@@ -21,9 +22,10 @@ from jaxtyping import Array, Float
 
 from sino_jax import channels, checks, equations, subdomain
 from sino_jax.equations import Equation
+from sino_jax.krylov import anderson
 from sino_jax.loss.relative import relative_l2
 from sino_jax.norms import l2_norm, relative
-from sino_jax.partition import Patches, cover, merge
+from sino_jax.partition import Patches, cover, inner_edges, merge
 from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Batch, Instance, PerExample, Scale
 
@@ -93,6 +95,7 @@ def refine_history(
     criterion: str = "change",
     extent: Sequence[float] | None = None,
     patches_per_call: int | None = None,
+    memory: int = 0,
 ) -> Refinement:
     """Improves an operator's solution by solving on overlapping patches again and again.
 
@@ -119,6 +122,9 @@ def refine_history(
       extent: side lengths of the domain, for the residual; one each by default.
       patches_per_call: bound on the batch given to `apply_fn` at once; by default all patches of
         all examples go in one call.
+      memory: number of former estimates that the next one is combined from (`krylov.anderson`), so
+        that the values on the patches' edges agree best; 0 iterates as in the paper. It
+        accelerates the convergence, to the same limit.
 
     Raises:
       ValueError: patches that do not fit, an equation without boundary data, NaN in the input.
@@ -135,7 +141,7 @@ def refine_history(
       (2, 1)
     """
     equation = equations.get(equation)
-    _check_options(equation, iterations, criterion, patches_per_call, tolerance)
+    _check_options(equation, iterations, criterion, patches_per_call, tolerance, memory)
     if equation.complex_valued:
         boundary = channels.as_complex(boundary)
     whole = Instance(coefficient, boundary, scale)
@@ -147,11 +153,16 @@ def refine_history(
 
     estimate = _start(start, apply_fn, params, whole, equation)
     changes, residuals = [], [_residual(estimate, whole, equation=equation, extent=extent)]
+    edges = inner_edges(layout)
+    history = collections.deque(maxlen=memory + 1)
     for _ in range(iterations):
         problems = _problems(estimate, whole, equation=equation, layout=layout)
         solutions = _solve(apply_fn, params, problems, equation, patches_per_call)
         previous, estimate = estimate, _blend(solutions, boundary, equation=equation, layout=layout)
         changes.append(_change(previous, estimate))
+        if memory:
+            history.append((previous, estimate))
+            estimate = anderson.mix(*zip(*history, strict=True), edges)
         residuals.append(_residual(estimate, whole, equation=equation, extent=extent))
         if tolerance is not None:
             # The largest of numbers of which one is NaN is NaN, and that is not below anything.
@@ -254,11 +265,13 @@ def _check_options(
     criterion: str,
     patches_per_call: int | None,
     tolerance: float | None,
+    memory: int,
 ) -> None:
     if not equation.sides:
         raise ValueError(f"{equation.name} has no boundary data to exchange between patches")
     checks.integer("iterations", iterations, least=0)
     checks.one_of("criterion", criterion, CRITERIA)
+    checks.integer("memory", memory, least=0)
     if patches_per_call is not None:
         checks.integer("patches_per_call", patches_per_call)
     if tolerance is not None:

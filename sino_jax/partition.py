@@ -113,6 +113,17 @@ def weights(layout: Patches, axis: int) -> np.ndarray:
     return np.stack([rise / total[first : first + size] for first, rise in normalised])
 
 
+def inner_edges(patches: Patches) -> np.ndarray:
+    """Which grid points are on the edge of a patch inside the domain: all that patches exchange."""
+    found = np.zeros(patches.shape, bool)
+    for axis, (starts, size) in enumerate(zip(patches.starts, patches.size, strict=True)):
+        low = np.array(starts)
+        high, last = low + size - 1, patches.shape[axis] - 1
+        index = np.concatenate([low[low > 0], high[high < last]])
+        np.moveaxis(found, axis, 0)[index] = True
+    return found
+
+
 def merge(solutions: Inexact[Array, "batch *patches_and_size _"], layout: Patches) -> Batch:
     """Σ_i χ_i u_i: the field ``[batch, *shape, channel]`` blended from patch solutions.
 

@@ -10,16 +10,18 @@ solution to a tolerance; see `solve`. The solvers act on batches and stop for ea
 """
 
 from sino_jax.krylov.conjugate_gradients import conjugate_gradients
-from sino_jax.krylov.few_iterations import improve
+from sino_jax.krylov.few_iterations import conjugate_steps, improve
 from sino_jax.krylov.gmres import gmres
 from sino_jax.krylov.history import Iterations
 from sino_jax.krylov.preconditioner import shifted_inverse
-from sino_jax.krylov.solving import Solution, solve
+from sino_jax.krylov.solving import Solution, check_equation, solve
 
 __all__ = [
     "Iterations",
     "Solution",
+    "check_equation",
     "conjugate_gradients",
+    "conjugate_steps",
     "gmres",
     "improve",
     "shifted_inverse",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from sino_jax.krylov.history import Fields, Iterations, Map, PerExample, each, inner, quotient
 
@@ -24,6 +24,7 @@ def conjugate_gradients(
     start: Fields,
     tolerance: float | Float[Array, ""] | PerExample,
     iterations: int,
+    limit: Int[Array, ""] | None = None,
     measure: Callable[[Fields, PerExample], PerExample] | None = None,
 ) -> Iterations:
     """Solves ``matvec(u) = load`` for every example; jittable.
@@ -36,7 +37,8 @@ def conjugate_gradients(
       precondition: an approximate inverse, symmetric and positive definite.
       start: the first iterate.
       tolerance: an example stops when its measure is at most this.
-      iterations: at most so many (static).
+      iterations: at most so many (static: the length of the history).
+      limit: a smaller number, which may be traced.
       measure: ``measure(solution, square)`` with square = ⟨r, M r⟩; by default its root over that
         of the load.
     """
@@ -48,6 +50,7 @@ def conjugate_gradients(
         value = measure(solution, square)
         return value, alive & (value > tolerance)
 
+    most = iterations if limit is None else jnp.minimum(iterations, limit)
     residual = load - matvec(start)
     preconditioned = precondition(residual)
     square = inner(residual, preconditioned).real
@@ -57,7 +60,7 @@ def conjugate_gradients(
 
     def unfinished(state):
         step, alive = state[0], state[-1]
-        return (step < iterations) & jnp.any(alive)
+        return (step < most) & jnp.any(alive)
 
     def advance(state):
         step, solution, residual, direction, square, count, history, alive = state

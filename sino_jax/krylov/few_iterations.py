@@ -46,13 +46,7 @@ def improve(
     """
     if iterations < 0:
         raise ValueError(f"iterations must not be negative, got {iterations}")
-    wave_number = 0.0 if k is None else k
-
-    def matvec(inner):
-        full = jnp.pad(inner, elements.INNER)
-        return elements.residual_load(coefficient, full, k=wave_number, extent=extent)
-
-    residual = -elements.residual_load(coefficient, field, k=wave_number, extent=extent)
+    matvec, residual = _system(field, coefficient, 0.0 if k is None else k, extent)
     if k is None:
         scale = jnp.exp(-jnp.mean(jnp.log(coefficient))).astype(field.dtype)
         precondition = lambda load: scale * base.poisson(load, extent=extent)  # noqa: E731
@@ -62,6 +56,31 @@ def improve(
         correction, left = _conjugate_residuals(matvec, precondition, residual, iterations)
     solution = field + jnp.pad(correction, elements.INNER)
     return solution, quotient(_norm(left), _norm(solution))
+
+
+def conjugate_steps(
+    field: Sample,
+    coefficient: Float[Array, "x y 1"],
+    k: Float[Array, ""],
+    *,
+    iterations: int,
+    extent: Sequence[float] = (1.0, 1.0),
+) -> Sample:
+    """`improve` by conjugate gradients for a coercive problem, also with a wave number."""
+    matvec, residual = _system(field, coefficient, k, extent)
+    precondition = lambda load: base.poisson(load, extent=extent)  # noqa: E731
+    correction, _ = _conjugate_gradients(matvec, precondition, residual, iterations)
+    return field + jnp.pad(correction, elements.INNER)
+
+
+def _system(field: Sample, coefficient: Array, k: float | Array, extent: Sequence[float]):
+    """The operator at the inner nodes, and what the field lacks there."""
+
+    def matvec(inner):
+        full = jnp.pad(inner, elements.INNER)
+        return elements.residual_load(coefficient, full, k=k, extent=extent)
+
+    return matvec, -elements.residual_load(coefficient, field, k=k, extent=extent)
 
 
 def _conjugate_gradients(matvec: Callable, precondition: Callable, residual: Array, iterations):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Inexact
+from jaxtyping import Array, Float, Inexact, Int
 
 from sino_jax.krylov.history import (
     Fields,
@@ -82,6 +82,7 @@ def gmres(
     start: Fields,
     tolerance: float | Float[Array, ""] | PerExample,
     iterations: int,
+    limit: Int[Array, ""] | None = None,
     restart: int = 50,
     size: PerExample | None = None,
     flexible: Map | None = None,
@@ -97,7 +98,8 @@ def gmres(
       start: the first iterate.
       tolerance: an example stops when ‖M (b - A u)‖ / size, times its amplification, is at most
         this.
-      iterations: at most so many in all (static).
+      iterations: at most so many in all (static: the length of the history).
+      limit: a smaller number, which may be traced.
       restart: iterations after which the basis is dropped (static): it bounds the memory.
       size: what the norm is relative to; ‖M b‖ by default.
       flexible: a further preconditioner, applied to the vectors of the basis.
@@ -105,6 +107,7 @@ def gmres(
     if size is None:
         size = norm(precondition(load))
     restart = min(restart, iterations)
+    most = iterations if limit is None else jnp.minimum(iterations, limit)
     residual = precondition(load - matvec(start))
     first = quotient(norm(residual), size)
     alive = first > tolerance
@@ -112,7 +115,7 @@ def gmres(
 
     def unfinished(state):
         done, alive = state[0], state[-1]
-        return (done < iterations) & jnp.any(alive)
+        return (done < most) & jnp.any(alive)
 
     def cycle(state):
         done, solution, residual, count, history, amplification, alive = state
@@ -124,6 +127,7 @@ def gmres(
             length / size,
             tolerance,
             done,
+            most,
             restart,
             history,
             alive,
@@ -150,10 +154,11 @@ def gmres(
     return Gmres(Iterations(solution, count, history, reached), amplification)
 
 
-def _arnoldi(operator, flexible, first, scale, tolerance, done, restart, history, alive) -> Cycle:
+def _arnoldi(
+    operator, flexible, first, scale, tolerance, done, most, restart, history, alive
+) -> Cycle:
     """Builds an orthonormal basis until every example is done, or the basis full."""
     batch, dtype = len(first), first.dtype
-    most = len(history) - 1
     rows = -(-(restart + 1) // BLOCK) * BLOCK
     empty = jnp.zeros((rows, *first.shape), dtype)
     state = Cycle(

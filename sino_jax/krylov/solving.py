@@ -108,7 +108,7 @@ def solve(
             parts.append(_rounds(method, chosen, tolerance, iterations, extent, options))
             places.append(where)
     order = np.argsort(np.concatenate(places))
-    return _joined(parts, order)
+    return joined(parts, order)
 
 
 def _rounds(method, arrays, tolerance, iterations, extent, options) -> Solution:
@@ -120,7 +120,8 @@ def _rounds(method, arrays, tolerance, iterations, extent, options) -> Solution:
             *problems,
             solution,
             jnp.asarray(tolerance, solution.real.dtype),
-            iterations=iterations - int(total.max()),
+            jnp.asarray(iterations - int(total.max()), jnp.int32),
+            iterations=iterations,
             extent=extent,
             **options,
         )
@@ -143,7 +144,7 @@ def _compact(history: np.ndarray) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnames=("iterations", "extent"))
-def _coercive(coefficient, field, k, start, tolerance, *, iterations, extent) -> Solution:
+def _coercive(coefficient, field, k, start, tolerance, limit, *, iterations, extent) -> Solution:
     matvec, load, embed = _system(coefficient, field, k, extent)
     lowest = _lowest_eigenvalue(extent)
     factor = 1 / (lowest**0.5 * _margin(coefficient, k, extent))
@@ -162,6 +163,7 @@ def _coercive(coefficient, field, k, start, tolerance, *, iterations, extent) ->
         start=start[:, 1:-1, 1:-1],
         tolerance=tolerance,
         iterations=iterations,
+        limit=limit,
         measure=bound,
     )
     residual = load - matvec(found.solution)
@@ -175,7 +177,7 @@ def _coercive(coefficient, field, k, start, tolerance, *, iterations, extent) ->
 
 @functools.partial(jax.jit, static_argnames=("iterations", "extent", "shift", "restart"))
 def _indefinite(
-    coefficient, field, k, start, tolerance, *, iterations, extent, shift, restart
+    coefficient, field, k, start, tolerance, limit, *, iterations, extent, shift, restart
 ) -> Solution:
     matvec, load, embed = _system(coefficient, field, k, extent)
 
@@ -193,6 +195,7 @@ def _indefinite(
         start=start[:, 1:-1, 1:-1],
         tolerance=tolerance,
         iterations=iterations,
+        limit=limit,
         restart=restart,
         size=norm(start),
     )
@@ -250,7 +253,8 @@ def _lowest_eigenvalue(extent) -> float:
     return float(np.pi**2 * sum(1 / length**2 for length in extent))
 
 
-def _joined(parts: list[Solution], order: np.ndarray) -> Solution:
+def joined(parts: Sequence[Solution], order: np.ndarray | slice = slice(None)) -> Solution:
+    """Several batches as one, in this order of their problems."""
     rows = max(len(part.history) for part in parts)
     filled = [
         part._replace(
@@ -262,16 +266,21 @@ def _joined(parts: list[Solution], order: np.ndarray) -> Solution:
     ]
     history = np.concatenate([part.history for part in filled], axis=1)[:, order]
     rest = [part._replace(history=None) for part in filled]
-    joined = jax.tree.map(lambda *arrays: jnp.concatenate(arrays)[order], *rest)
-    return joined._replace(history=jnp.asarray(history))
+    whole = jax.tree.map(lambda *arrays: jnp.concatenate(arrays)[order], *rest)
+    return whole._replace(history=jnp.asarray(history))
 
 
-def _check(instance: Instance, equation: Equation, tolerance: float, iterations: int) -> None:
+def check_equation(equation: Equation) -> None:
+    """Raises a ValueError for an equation that cannot be solved here."""
     if equation.name not in LINEAR:
         raise ValueError(
             f"equation must be linear and known to the solver, {' or '.join(LINEAR)}, to be solved "
             f"to a tolerance; got {equation.name}"
         )
+
+
+def _check(instance: Instance, equation: Equation, tolerance: float, iterations: int) -> None:
+    check_equation(equation)
     shape = instance.boundary.shape[1:-1]
     if min(shape) < 3:
         raise ValueError(f"the grid must have at least 3 points on each axis, got {shape}")

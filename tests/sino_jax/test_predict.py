@@ -74,6 +74,16 @@ def test_refinement_and_estimates_are_those_of_the_operator(place, problems, tmp
     assert found["error_bound"].shape == (5,)
 
 
+def test_solving_to_a_tolerance_is_that_of_the_operator(place, problems, tmp_path):
+    found = run(place, tmp_path, "--tolerance=1e-4", f"--points_per_batch={2 * 17 * 13}")
+    solved = operator.load(place).solve(*problems.values(), tolerance=1e-4)
+    np.testing.assert_allclose(found["solution"], solved.solution, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(found["iterations"], solved.iterations)
+    np.testing.assert_allclose(found["history"], solved.history.T, rtol=0.05)
+    assert found["reached"].all()
+    assert (found["error_bound"] <= 1e-4).all()
+
+
 def test_iterations_after_the_tolerance_are_marked(place, problems, tmp_path):
     found = run(place, tmp_path, "--refine=3", "--tolerance=1e9")
     assert np.isfinite(found["change"][:, 0]).all()
