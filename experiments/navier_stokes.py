@@ -13,7 +13,6 @@ python -m experiments.tables navier_stokes
 from experiments import models, runner
 from solvers.configs import navier_stokes as data_configs
 
-
 EXPERIMENT = runner.Experiment(
     equation="navier_stokes",
     data_config=data_configs.get_config,
