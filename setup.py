@@ -37,7 +37,15 @@ EXTRAS["dev"] = [
     "pytest-xdist>=3.6",  # tests mostly compile, on one core: two workers halve the time
     "ruff>=0.8",
     "scipy>=1.13",
+    "setuptools>=77",  # a test lays the package out as a wheel does
 ]
+
+# Installed below sino_jax, where nobody's own `solvers` or `experiments` is in their way: see
+# sino_jax/programs.py.
+PROGRAMS = {
+    f"sino_jax._programs.{name}": name.replace(".", "/")
+    for name in find_packages(include=["solvers", "solvers.*", "experiments", "experiments.*"])
+}
 
 setup(
     name="sino-jax",
@@ -48,9 +56,11 @@ setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.11",
-    packages=find_packages(
-        include=["sino_jax", "sino_jax.*", "solvers", "solvers.*", "experiments", "experiments.*"]
-    ),
+    packages=[*find_packages(include=["sino_jax", "sino_jax.*"]), *PROGRAMS],
+    package_dir=PROGRAMS,
+    # Campaigns and the like, beside the code that reads them.
+    package_data={name: ["**/*.txt", "**/*.json", "**/*.md"] for name in PROGRAMS},
+    entry_points={"console_scripts": ["sino-jax = sino_jax.cli:main"]},
     install_requires=[
         "jax>=0.10",
         "flax>=0.12",

@@ -4,7 +4,7 @@
 
 The crops' share of grid points says what they should cost; the paper reports "double runtime".
 Compared are one program that chooses among six sizes (`jax.lax.switch`) and one program for each
-size, chosen by the host (`sino_jax.loss.choose`), which is what the trainer does.
+size, chosen by the host (`sino_jax.loss.draw_crops`), which is what the trainer does.
 """
 
 import functools

@@ -232,7 +232,7 @@ def evicting(task: tasks.Task) -> tasks.Task:
 def bare_timer(config, path: pathlib.Path) -> Callable[[], float]:
     """A function that takes a window of bare steps on one batch and returns seconds a step."""
     equation = equations.get("darcy")
-    model, apply_fn = network.build(config, equation, None)
+    model, apply_fn = network.build(config.model, equation, None)
     optimizer = optimizers.build(config.optimizer, config.steps)
     key = jax.random.key(0)
     batch = jax.device_put(data.load(path).examples(np.arange(BATCH)))

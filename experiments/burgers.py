@@ -15,7 +15,6 @@ EXPERIMENT = runner.Experiment(
     equation="burgers",
     data_config=data_configs.get_config,
     model_fields=models.fields,
-    linear=False,
 )
 
 if __name__ == "__main__":

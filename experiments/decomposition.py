@@ -268,7 +268,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for workdir in arguments.run:
         run = trained_run.open_run(workdir, equation="darcy")
         text = arguments.config or trained_run.preset_of(run, configs.PRESETS)
-        config = configs.get_config(text)
+        config = trained_run.load_config(text, "decomposition")
         kept = arguments.results / "decomposition" / config.preset
         out = kept if arguments.write else workdir / "decomposition"
         result = refine_run(run, config, data_root=arguments.data, out=out)

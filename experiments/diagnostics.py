@@ -310,7 +310,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     arguments = parser.parse_args(argv)
     runs = [trained_run.open_run(workdir, equation="darcy") for workdir in arguments.run]
-    config = configs.get_config(arguments.config or trained_run.preset_of(runs[0], configs.PRESETS))
+    text = arguments.config or trained_run.preset_of(runs[0], configs.PRESETS)
+    config = trained_run.load_config(text, "diagnostics")
     kept = arguments.results / "diagnostics" / config.preset
     out = kept if arguments.write else arguments.run[0] / "diagnostics"
     results = [diagnose(run, config, data_root=arguments.data) for run in runs]

@@ -29,14 +29,14 @@ from sino_jax.train.step import Control, init_state, make_step
 from sino_jax.types import Instance
 from solvers import generate, recipes
 
-EXPERIMENTS = ("darcy", "helmholtz", "burgers", "navier_stokes", "navier_stokes_spacetime")
+EXPERIMENTS = equations.NAMES
 
 
 def trace(experiment: runner.Experiment, config: ConfigDict) -> Traced:
     """The training step of a config at its largest, traced for abstract arrays."""
     equation = equations.get(experiment.equation)
     settings = training_configs.complete(runner.training_config(experiment, config, {}))
-    model, apply_fn = network.build(settings, equation, None)
+    model, apply_fn = network.build(settings.model, equation, None)
     grid = largest_grid(experiment, config)
     batch = abstract_batch(experiment, config, equation, grid)
     options = {

@@ -13,17 +13,10 @@ python -m experiments.tables navier_stokes
 from experiments import models, runner
 from solvers.configs import navier_stokes as data_configs
 
-
-def model_fields(config):
-    """Frames are values of cells; all other data sets contain the end points of their axes."""
-    return {**models.fields(config), "centring": "cell"}
-
-
 EXPERIMENT = runner.Experiment(
     equation="navier_stokes",
     data_config=data_configs.get_config,
-    model_fields=model_fields,
-    linear=False,
+    model_fields=models.fields,
 )
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ EXPERIMENT = runner.Experiment(
     equation="navier_stokes_spacetime",
     data_config=data_configs.get_config,
     model_fields=model_fields,
-    linear=False,
 )
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import jax
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
@@ -27,6 +28,7 @@ from experiments import configs, models
 from sino_jax import checkpoint, equations, runtime, scale_range, train
 from sino_jax.train import provenance
 from solvers import generate
+from solvers.configs import argument
 
 RESULT = "result.json"
 USAGE = "usage.json"
@@ -42,15 +44,12 @@ class Experiment:
       model_fields: config -> fields of `sino_jax.models.build`, without the channels.
       prior: config -> distribution of inputs at larger scales, for `sino_jax.superdomain`; None
         continues the data by reflection.
-      linear: whether solutions are proportional to their boundary values. Models then are, too:
-        they see boundary values divided by their magnitude, by which outputs are multiplied.
     """
 
     equation: str
     data_config: Callable[[str], ConfigDict]
     model_fields: Callable[[ConfigDict], Mapping[str, Any]]
     prior: Callable[[ConfigDict], Callable | None] = lambda config: None
-    linear: bool = True
 
 
 def row_label(config: ConfigDict) -> str:
@@ -64,6 +63,14 @@ def row_label(config: ConfigDict) -> str:
     label += "" if config.symmetries == "none" else f"+{config.symmetries}"
     # Runs of older versions do not know of changes.
     return label + (f" ({config.changes})" if config.get("changes") else "")
+
+
+def base_options(config: ConfigDict) -> dict[str, Any]:
+    """Fields of `models.build` about the base solution."""
+    if config.base == "none":
+        return {}
+    options = {field: config[field] for field in ("base", "base_iterations", "base_gate")}
+    return {**options, "base_shift": config.base_shift if config.base == "helmholtz" else 0.0}
 
 
 def file_name(row: str) -> str:
@@ -105,11 +112,8 @@ def training_config(
         "seed": config.seed,
         "equation": equation.name,
         "model": {
-            "base": config.base,
-            "base_shift": config.base_shift if config.base == "helmholtz" else 0.0,
-            "in_channels": equation.input_channels,
-            "out_channels": equation.output_channels,
-            "boundary_channels": equation.boundary_channels if experiment.linear else 0,
+            **base_options(config),
+            **equation.model_fields(),
             **experiment.model_fields(config),
         },
         "loss": loss_options(config),
@@ -179,7 +183,9 @@ def run(
     result_path = workdir / RESULT
     if result_path.exists():
         result = json.loads(result_path.read_text())
-        if result["config"] == json.loads(config.to_json()):
+        # Results of older versions lack the fields that came later.
+        recorded = {**json.loads(ConfigDict(configs.COMMON).to_json()), **result["config"]}
+        if recorded == json.loads(config.to_json()):
             return result
         raise ValueError(f"{result_path} is the result of another config; move it away first")
 
@@ -191,7 +197,7 @@ def run(
     quiet = warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning)
     with quiet, measured(workdir / USAGE) as usage:
         train.fit(settings, workdir, super_prior=experiment.prior(config))
-    _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
+    meta = checkpoint.read_meta(workdir, checkpoint.newest(workdir))
     result = {
         "experiment": config.equation,
         "preset": config.preset,
@@ -206,9 +212,10 @@ def run(
         "config": json.loads(config.to_json()),
         "provenance": provenance.describe(),
     }
-    temporary = result_path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
-    temporary.replace(result_path)
+    if jax.process_index() == 0:  # the others would write and rename the same file
+        temporary = result_path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
+        temporary.replace(result_path)
     return result
 
 
@@ -264,7 +271,7 @@ def report(result: Mapping[str, Any]) -> str:
 def main(experiment: Experiment) -> None:
     """The command line of an experiment: ``python -m experiments.<name> --config=...``."""
     runtime.prepare()
-    config = config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
+    config = config_flags.DEFINE_config_file("config", None, argument.HELP)
     data = flags.DEFINE_string("data", "data", "directory of all data sets")
     runs = flags.DEFINE_string("runs", "runs", "directory of all runs")
     keep_every = flags.DEFINE_integer(
@@ -285,4 +292,5 @@ def main(experiment: Experiment) -> None:
         print(report(result))
         print(f"result: {directory(config.value, pathlib.Path(runs.value)) / RESULT}")
 
-    app.run(run_and_print)
+    files = pathlib.Path(configs.__file__).parent
+    app.run(run_and_print, argument.expand(sys.argv, files, own=experiment.equation))

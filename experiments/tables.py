@@ -170,7 +170,8 @@ def document(results: Sequence[Mapping[str, Any]], experiment: str) -> str:
 
 def markdown(results: Iterable[Mapping[str, Any]], reference: Reference) -> str:
     """One line for each row: mean ± spread (half the range) over seeds, in percent; paper below."""
-    table = reference.table
+    table, results = reference.table, list(results)
+    untrained = {result["row"] for result in results if result.get("untrained")}
     head = [
         f"{table.parameter} {column:g}{' (trained)' if column in table.trained else ''}"
         for column in table.columns
@@ -184,7 +185,8 @@ def markdown(results: Iterable[Mapping[str, Any]], reference: Reference) -> str:
         if not (published or reference.all_rows):
             continue
         cells = [_cell([100 * run[c] for run in runs if c in run]) for c in table.columns]
-        lines.append(f"| {row} | {len(runs)} | " + " | ".join(cells) + " |")
+        seeds = "untrained" if row in untrained else len(runs)
+        lines.append(f"| {row} | {seeds} | " + " | ".join(cells) + " |")
         if published:
             values = [f"{value:.3f}" for value in published[1]]
             lines.append(f"| *{published[0]}, paper* | | " + " | ".join(values) + " |")

@@ -3,6 +3,7 @@
 import argparse
 import json
 import pathlib
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from ml_collections import ConfigDict
 from experiments import configs, runner
 from sino_jax import checkpoint, operator
 from sino_jax.operator import Operator
+from solvers.configs import argument
 
 
 class TrainedRun(NamedTuple):
@@ -40,22 +42,31 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", type=pathlib.Path, nargs="+", required=True)
-    parser.add_argument("--config", help="preset,field=value; the run's own preset by default")
+    parser.add_argument("--config", help=f"{argument.HELP}; the run's own preset by default")
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
     parser.add_argument("--write", action="store_true", help="keep the results in the repository")
     return parser
 
 
-def open_run(workdir: pathlib.Path, *, equation: str) -> TrainedRun:
+def open_run(workdir: pathlib.Path, *, equation: str | None = None) -> TrainedRun:
     """The run in a directory; a ValueError if it is of another equation or of no experiment."""
     trained = operator.load(workdir, equation=equation)
     fields = trained.meta["config"]["experiment"]
     if "model" not in fields or "data" not in fields:
-        raise ValueError(f"{workdir} was not made by python -m experiments.{equation}")
+        name = trained.equation.name
+        raise ValueError(f"{workdir} was not made by python -m experiments.{name}")
     # Runs of older versions lack the fields that came later.
     config = ConfigDict({**configs.COMMON, **fields})
     return TrainedRun(pathlib.Path(workdir), trained, config, runner.row_label(config))
+
+
+def load_config(value: str, name: str) -> ConfigDict:
+    """The config that ``--config=value`` asks for in the experiment `name`."""
+    try:
+        return argument.load(value, pathlib.Path(configs.__file__).parent, own=name)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
 
 
 def checkpoints(workdir: pathlib.Path) -> list[int]:

@@ -14,12 +14,12 @@ from jaxtyping import Array, Int
 
 from sino_jax import equations
 from sino_jax.equations import Equation
-from sino_jax.equations.equation import Kind, Symmetry
+from sino_jax.equations.equation import FieldKind, Symmetry
 from sino_jax.types import Instance, Key, Sample
 
 
 def transform(
-    field: Sample, *, turns: int, reflect: bool, axes: tuple[int, ...], kind: Kind
+    field: Sample, *, turns: int, reflect: bool, axes: tuple[int, ...], kind: FieldKind
 ) -> Sample:
     """One sample, reflected in its first spatial axis if asked, then turned by `turns` · 90°.
 
@@ -63,7 +63,7 @@ def apply_symmetry(
     _check_allowed(equation, element)
     turns, reflect = element
 
-    def each(field: Array | None, kind: Kind) -> Array | None:
+    def each(field: Array | None, kind: FieldKind) -> Array | None:
         if field is None:
             return None
         return jax.vmap(

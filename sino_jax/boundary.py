@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
+from sino_jax import norms
 from sino_jax.types import PerExample, RealBatch, Sample
 
 
@@ -49,17 +50,24 @@ def extended_traces(field: Sample, sides: Sequence[Side]) -> Sample:
     return jnp.concatenate(traces, axis=-1)
 
 
+def ring(field: Sample) -> Sample:
+    """The field on the outer ring of the grid and zero inside: all that boundary data may hold."""
+    inside = tuple(slice(1, -1) for _ in field.shape[:-1])
+    return field.at[inside].set(0)
+
+
 def magnitude(channels: RealBatch) -> PerExample:
     """Size of the boundary data: the standard deviation over all extended traces of an example.
 
-    Constant boundary data has standard deviation zero; its root mean square is used then (and one
-    if that is zero, too), so that dividing by the magnitude is always safe.
+    Constant boundary data has standard deviation zero; its root mean square is used then. Zero only
+    if the data is zero everywhere, and homogeneous: c times the data has exactly c times the
+    magnitude for every power of two c, as long as the data itself does not over- or underflow.
     """
     axes = tuple(range(1, channels.ndim))
-    variance = jnp.var(channels, axis=axes)
-    mean_square = jnp.mean(channels**2, axis=axes)
+    scaled, factor = norms.to_unit_size(channels, axes)
+    variance = jnp.var(scaled, axis=axes)
+    mean_square = jnp.mean(scaled**2, axis=axes)
     # A deviation at the level of round-off carries no scale.
-    meaningful = variance > (100 * jnp.finfo(channels.dtype).eps) ** 2 * mean_square
-    fallback = jnp.where(mean_square > 0, mean_square, 1)
-    # The root is taken last, of a positive number, so that its gradient is finite.
-    return jnp.sqrt(jnp.where(meaningful, variance, fallback))
+    constant = variance <= (100 * jnp.finfo(channels.dtype).eps) ** 2 * mean_square
+    size = factor.reshape(-1) * norms.root(jnp.where(constant, mean_square, variance))
+    return size.astype(channels.dtype)

@@ -10,6 +10,7 @@ with a partition of unity χ_i that is zero on the patch boundaries inside the d
 operator Ψ this is the parallel Schwarz method in restricted form.
 """
 
+import collections
 import functools
 import itertools
 from collections.abc import Sequence
@@ -19,11 +20,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax import boundary as boundaries
-from sino_jax import equations, subdomain
+from sino_jax import channels, checks, equations, subdomain
 from sino_jax.equations import Equation
-from sino_jax.loss.relative import l2_norm, relative_l2
-from sino_jax.partition import Patches, cover, merge
+from sino_jax.krylov import anderson
+from sino_jax.loss.relative import relative_l2
+from sino_jax.norms import l2_norm, relative
+from sino_jax.partition import Patches, cover, inner_edges, merge
 from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Batch, Instance, PerExample, Scale
 
@@ -93,6 +95,7 @@ def refine_history(
     criterion: str = "change",
     extent: Sequence[float] | None = None,
     patches_per_call: int | None = None,
+    memory: int = 0,
 ) -> Refinement:
     """Improves an operator's solution by solving on overlapping patches again and again.
 
@@ -119,6 +122,9 @@ def refine_history(
       extent: side lengths of the domain, for the residual; one each by default.
       patches_per_call: bound on the batch given to `apply_fn` at once; by default all patches of
         all examples go in one call.
+      memory: number of former estimates that the next one is combined from (`krylov.anderson`), so
+        that the values on the patches' edges agree best; 0 iterates as in the paper. It
+        accelerates the convergence, to the same limit.
 
     Raises:
       ValueError: patches that do not fit, an equation without boundary data, NaN in the input.
@@ -135,9 +141,9 @@ def refine_history(
       (2, 1)
     """
     equation = equations.get(equation)
-    _check_options(equation, iterations, criterion, patches_per_call)
+    _check_options(equation, iterations, criterion, patches_per_call, tolerance, memory)
     if equation.complex_valued:
-        boundary = boundaries.as_complex(boundary)
+        boundary = channels.as_complex(boundary)
     whole = Instance(coefficient, boundary, scale)
     equation.validate(whole)
     shape = boundary.shape[1:-1]
@@ -147,61 +153,33 @@ def refine_history(
 
     estimate = _start(start, apply_fn, params, whole, equation)
     changes, residuals = [], [_residual(estimate, whole, equation=equation, extent=extent)]
+    edges = inner_edges(layout)
+    history = collections.deque(maxlen=memory + 1)
     for _ in range(iterations):
         problems = _problems(estimate, whole, equation=equation, layout=layout)
         solutions = _solve(apply_fn, params, problems, equation, patches_per_call)
         previous, estimate = estimate, _blend(solutions, boundary, equation=equation, layout=layout)
         changes.append(_change(previous, estimate))
+        if memory:
+            history.append((previous, estimate))
+            estimate = anderson.mix(*zip(*history, strict=True), edges)
         residuals.append(_residual(estimate, whole, equation=equation, extent=extent))
         if tolerance is not None:
-            measure = changes[-1] if criterion == "change" else residuals[-1] / residuals[0]
+            # The largest of numbers of which one is NaN is NaN, and that is not below anything.
+            measure = (
+                changes[-1] if criterion == "change" else relative(residuals[-1], residuals[0])
+            )
             if float(jnp.max(measure)) <= tolerance:
                 break
     nothing = jnp.zeros((0, len(scale)), residuals[0].dtype)
     return Refinement(estimate, jnp.stack(changes) if changes else nothing, jnp.stack(residuals))
 
 
-def refine_levels(
-    apply_fn: ApplyFn,
-    params,
-    coefficient: Batch | None,
-    boundary: Batch,
-    scale: Scale,
-    *,
-    levels: Sequence[int | Sequence[int]],
-    start: str | Array = "coarse",
-    **options,
-) -> Refinement:
-    """`refine_history` at several numbers of patches, coarse to fine, each from the one before.
-
-    Keyword args:
-      levels: the `patches` of each level, such as (2, 4, 8).
-      start: the start of the first level.
-      **options: further keyword arguments of `refine_history`; `iterations` counts for each level.
-
-    Returns:
-      The history of all levels in one; the start of a later level is not repeated in `residual`.
-    """
-    if not levels:
-        raise ValueError("levels must name at least one number of patches, got none")
-    parts = []
-    for patches in levels:
-        arguments = (apply_fn, params, coefficient, boundary, scale)
-        parts.append(refine_history(*arguments, patches=patches, start=start, **options))
-        start = parts[-1].solution
-    return Refinement(
-        start,
-        jnp.concatenate([part.change for part in parts]),
-        jnp.concatenate([parts[0].residual, *(part.residual[1:] for part in parts[1:])]),
-    )
-
-
 def _start(
     start: str | Array, apply_fn: ApplyFn, params, whole: Instance, equation: Equation
 ) -> Batch:
     if isinstance(start, str):
-        if start not in STARTS:
-            raise ValueError(f"start must be one of {STARTS} or a field, got {start!r}")
+        checks.one_of("start", start, STARTS)
         coarse = start == "coarse"
         zeros = jnp.zeros_like(whole.boundary)
         start = predict(apply_fn, params, whole, equation) if coarse else zeros
@@ -271,23 +249,30 @@ def _residual(
 def _patches_per_axis(equation: Equation, patches: int | Sequence[int]) -> tuple[int, ...]:
     """An integer cuts every axis but anchored ones: the past before a later patch is unknown."""
     anchored = [axis.anchored for axis in equation.axes]
-    if isinstance(patches, int):
+    if checks.is_integer(patches):
+        patches = checks.integer("patches", patches)
         return tuple(1 if fixed else patches for fixed in anchored)
     if any(fixed and count != 1 for fixed, count in zip(anchored, patches, strict=False)):
         raise ValueError(
             f"patches must be 1 on the anchored time axis of {equation.name}, got {tuple(patches)}"
         )
-    return tuple(patches)
+    return tuple(checks.integer("patches", count) for count in patches)
 
 
 def _check_options(
-    equation: Equation, iterations: int, criterion: str, patches_per_call: int | None
+    equation: Equation,
+    iterations: int,
+    criterion: str,
+    patches_per_call: int | None,
+    tolerance: float | None,
+    memory: int,
 ) -> None:
     if not equation.sides:
         raise ValueError(f"{equation.name} has no boundary data to exchange between patches")
-    if iterations < 0:
-        raise ValueError(f"iterations must not be negative, got {iterations}")
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}")
-    if patches_per_call is not None and patches_per_call < 1:
-        raise ValueError(f"patches_per_call must be at least 1, got {patches_per_call}")
+    checks.integer("iterations", iterations, least=0)
+    checks.one_of("criterion", criterion, CRITERIA)
+    checks.integer("memory", memory, least=0)
+    if patches_per_call is not None:
+        checks.integer("patches_per_call", patches_per_call)
+    if tolerance is not None:
+        checks.number("tolerance", tolerance, low=0)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Inexact
 
+from sino_jax import checks
 from sino_jax.types import Batch
 
 BLENDS = ("linear", "smooth")
@@ -62,11 +63,11 @@ def cover(
       blend: "linear" or "smooth" (cubic) rise of the weights.
       ramp: points over which a weight rises from zero to one; by default the whole overlap.
     """
-    if blend not in BLENDS:
-        raise ValueError(f"blend must be one of {BLENDS}, got {blend!r}")
-    if ramp is not None and ramp < 1:
-        raise ValueError(f"ramp must be at least 1 point, got {ramp}")
-    overlaps = (overlap,) * len(shape) if isinstance(overlap, int) else tuple(overlap)
+    checks.one_of("blend", blend, BLENDS)
+    ramp = None if ramp is None else checks.integer("ramp", ramp)
+    one = checks.is_integer(overlap)
+    overlaps = (overlap,) * len(shape) if one else tuple(overlap)
+    overlaps = tuple(checks.integer("overlap", points, least=0) for points in overlaps)
     if not len(shape) == len(patches) == len(overlaps):
         raise ValueError(
             "patches and overlap must have one entry for each axis of the grid "
@@ -110,6 +111,17 @@ def weights(layout: Patches, axis: int) -> np.ndarray:
         total[first : first + size] += rises[-1]
     normalised = zip(starts, rises, strict=True)
     return np.stack([rise / total[first : first + size] for first, rise in normalised])
+
+
+def inner_edges(patches: Patches) -> np.ndarray:
+    """Which grid points are on the edge of a patch inside the domain: all that patches exchange."""
+    found = np.zeros(patches.shape, bool)
+    for axis, (starts, size) in enumerate(zip(patches.starts, patches.size, strict=True)):
+        low = np.array(starts)
+        high, last = low + size - 1, patches.shape[axis] - 1
+        index = np.concatenate([low[low > 0], high[high < last]])
+        np.moveaxis(found, axis, 0)[index] = True
+    return found
 
 
 def merge(solutions: Inexact[Array, "batch *patches_and_size _"], layout: Patches) -> Batch:

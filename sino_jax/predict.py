@@ -2,30 +2,31 @@
 
     python -m sino_jax.predict WORKDIR input.npz output.npz
     python -m sino_jax.predict WORKDIR input.npz output.npz --refine=5 --estimate
+    python -m sino_jax.predict WORKDIR input.npz output.npz --tolerance=1e-4
 
 The input holds the arrays ``coefficient`` and ``boundary`` (those that the equation has), one
 problem ``[*grid, channel]`` or many ``[sample, *grid, channel]``, and ``scale``, one number or one
 for each sample. The output gets ``solution`` and, if asked for, ``change`` (relative, of each
 iteration; NaN for those after the tolerance was reached), ``error_estimate``, ``error_upper`` and
-``error_bound`` (see `sino_jax.diagnostics.error_estimate`). It appears when it is complete.
+``error_bound`` (see `sino_jax.diagnostics.error_estimate`). A tolerance without --refine (Darcy
+flow, Helmholtz) solves to that relative error and adds ``iterations``, ``history``, ``residual``,
+``reached`` and ``error_bound`` (see `sino_jax.krylov.Solution`). The output appears when it is
+complete. The exit code is 1 also if a solution holds NaN or infinity.
 """
 
 import argparse
 import io
 import math
-import os
 import pathlib
 import sys
-import tempfile
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from sino_jax import checkpoint, operator, problem, runtime
+from sino_jax import checkpoint, files, operator, problem, runtime
 from sino_jax.operator import Operator, portable
 from sino_jax.train import logging
 from sino_jax.types import Instance
@@ -41,10 +42,9 @@ class InputError(ValueError):
 def read_problems(path: pathlib.Path) -> dict[str, Any]:
     """The arguments of `Operator.solve` from a file."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
-    except (OSError, ValueError, zipfile.BadZipFile, TypeError) as error:
-        raise InputError(f"{path} cannot be read as an .npz file: {error}") from error
+        arrays = files.read_arrays(path)
+    except (OSError, files.FileError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
     if unknown := sorted(set(arrays) - set(FIELDS)):
         raise InputError(f"{path} may hold {', '.join(FIELDS)}; it also holds {unknown}")
     if "scale" not in arrays:
@@ -57,6 +57,7 @@ def predict_all(
     given: dict[str, Any],
     *,
     iterations: int = 0,
+    tolerance: float | None = None,
     estimate: bool = False,
     points_per_batch: int = operator.POINTS_PER_CALL,
     report: Callable[[int, int], None] = lambda done, total: None,
@@ -68,6 +69,7 @@ def predict_all(
       trained: the operator.
       given: coefficient, boundary and scale, as in `Operator.solve`.
       iterations: of `Operator.refine`; 0 takes the prediction itself.
+      tolerance: of `Operator.refine` if there are iterations, otherwise of `Operator.solve`.
       estimate: whether to estimate errors.
       points_per_batch: grid points of the problems that are solved at once, at least one problem.
       report: told how many of how many problems are done.
@@ -87,25 +89,51 @@ def predict_all(
         # The last batch is filled up, so that one compiled program serves all.
         ids = np.minimum(np.arange(start, start + at_once), total - 1)
         part = Instance(*(None if field is None else field[ids] for field in batch))
-        arrays = _predict(trained, part, iterations, estimate, refinement)
+        arrays = _predict(trained, part, iterations, tolerance, estimate, refinement)
         parts.append({name: array[: total - start] for name, array in arrays.items()})
         report(min(start + at_once, total), total)
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    joined = {name: _concatenate([part[name] for part in parts]) for name in parts[0]}
     return {name: array[0] for name, array in joined.items()} if single else joined
 
 
+def _concatenate(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Batches as one array; histories of different lengths are filled up with NaN."""
+    if arrays[0].ndim == 2:
+        width = max(array.shape[1] for array in arrays)
+        missing = [((0, 0), (0, width - array.shape[1])) for array in arrays]
+        arrays = [
+            np.pad(array, pad, constant_values=np.nan)
+            for array, pad in zip(arrays, missing, strict=True)
+        ]
+    return np.concatenate(arrays)
+
+
 def _predict(
-    trained: Operator, part: Instance, iterations: int, estimate: bool, refinement: dict[str, Any]
+    trained: Operator,
+    part: Instance,
+    iterations: int,
+    tolerance: float | None,
+    estimate: bool,
+    refinement: dict[str, Any],
 ) -> Arrays:
     """The output arrays of one batch, samples first."""
     given = (part.coefficient, part.boundary, part.scale)
     arrays = {}
     if iterations:
-        refined = trained.refine(*given, iterations=iterations, **refinement)
+        refined = trained.refine_history(
+            *given, iterations=iterations, tolerance=tolerance, **refinement
+        )
         solution = refined.solution
         # A batch that reached the tolerance made fewer iterations than another.
         arrays["change"] = np.full((len(part.scale), iterations), np.nan, np.float32)
         arrays["change"][:, : len(refined.change)] = np.asarray(refined.change).T
+    elif tolerance is not None:
+        solved = trained.solve(*given, tolerance=tolerance)
+        solution = solved.solution
+        for name in ("iterations", "reached", "residual"):
+            arrays[name] = np.asarray(getattr(solved, name))
+        arrays["history"] = np.asarray(solved.history).T
+        arrays["error_bound"] = np.asarray(solved.bound)
     else:
         solution = trained.solve(*given)
     arrays["solution"] = np.asarray(solution)
@@ -113,24 +141,15 @@ def _predict(
         errors = trained.estimate_error(*given, solution=solution)
         arrays["error_estimate"] = np.asarray(errors.relative)
         arrays["error_upper"] = np.asarray(errors.upper)
-        arrays["error_bound"] = np.asarray(errors.bound)
+        # A bound in double precision is better.
+        arrays.setdefault("error_bound", np.asarray(errors.bound))
     return arrays
 
 
 def write_atomically(path: pathlib.Path, arrays: Arrays) -> None:
     """An .npz file that appears under its name when it is complete."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-unfinished-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
-        # The permissions that a file gets from the user's settings; those of mkstemp are narrower.
-        mask = os.umask(0)
-        os.umask(mask)
-        pathlib.Path(temporary).chmod(0o666 & ~mask)
-        pathlib.Path(temporary).replace(path)
-    except BaseException:
-        pathlib.Path(temporary).unlink(missing_ok=True)
-        raise
+    with files.appearing_file(path) as unfinished, unfinished.open("xb") as stream:
+        np.savez(stream, **arrays)
 
 
 class Progress:
@@ -166,13 +185,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--patch", type=int, help="points of a patch; the training grid's")
     parser.add_argument("--overlap", type=int, help="points that patches share; half a patch")
-    parser.add_argument("--tolerance", type=float, help="relative change at which to stop")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        help="relative error to solve to (Darcy flow, Helmholtz); with --refine the relative "
+        "change at which to stop",
+    )
     parser.add_argument("--estimate", action="store_true", help="estimate errors, too")
     parser.add_argument("--points_per_batch", type=int, default=operator.POINTS_PER_CALL)
     arguments = parser.parse_args(argv)
     if arguments.refine < 0:
         parser.error(f"--refine must not be negative, got {arguments.refine}")
-    for name in ("patch", "overlap", "tolerance"):
+    for name in ("patch", "overlap"):
         if getattr(arguments, name) is not None and not arguments.refine:
             parser.error(f"--{name} is an option of --refine, which is not given")
     try:
@@ -183,12 +207,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"error: {error}")
     shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
     sys.stdout.write(f"{arguments.output}: {shapes}\n")
+    if bad := int(np.sum(~np.isfinite(arrays["solution"]))):
+        sys.exit(f"error: {bad} values of the solution in {arguments.output} are not finite")
 
 
 def _run(arguments: argparse.Namespace) -> Arrays:
     """From the arguments to the output file; returns its arrays."""
     if not arguments.output.parent.is_dir():
         raise InputError(f"{arguments.output}: there is no directory {arguments.output.parent}")
+    if arguments.output.is_dir():
+        raise InputError(f"{arguments.output} is a directory; output must name a file")
+    if arguments.output.exists() and arguments.output.samefile(arguments.input):
+        raise InputError(f"output must not be the input, got {arguments.output} for both")
     trained = operator.load(arguments.workdir, step=arguments.step, equation=arguments.equation)
     arrays = predict_all(
         trained,

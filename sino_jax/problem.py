@@ -1,15 +1,16 @@
 """Batches of problems: as users give them, as a model sees them, and as a model solves them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from sino_jax import channels
 from sino_jax.equations import Equation
-from sino_jax.types import ApplyFn, Batch, Instance
+from sino_jax.types import ApplyFn, Batch, Instance, Scale
 
 
 def inputs(equation: Equation, instance: Instance) -> Array:
@@ -19,10 +20,39 @@ def inputs(equation: Equation, instance: Instance) -> Array:
 
 def predict(apply_fn: ApplyFn, params, instance: Instance, equation: Equation) -> Batch:
     """The model's solution of a batch of problems, complex if the equation's solutions are."""
-    prediction = apply_fn(params, inputs(equation, instance), instance.scale)
+    prediction = apply(apply_fn, params, inputs(equation, instance), instance.scale, equation)
     if equation.complex_valued and not jnp.iscomplexobj(prediction):
         prediction = channels.from_channels(prediction)
     return prediction
+
+
+def apply(
+    apply_fn: ApplyFn, params, model_inputs: Array, scale: Scale, equation: Equation
+) -> Array:
+    """What `apply_fn` returns, if it can be a solution of the equation on the grid of the inputs.
+
+    Otherwise a ValueError: wrong channels, grid or batch would be broadcast against the target.
+    """
+    prediction = apply_fn(params, model_inputs, scale)
+    check_prediction(equation, prediction, model_inputs.shape[:-1])
+    return prediction
+
+
+def check_prediction(equation: Equation, prediction: Any, points: Sequence[int]) -> None:
+    """Raises a ValueError unless this can be a prediction for ``points = (batch, *grid)``."""
+    complex_given = jnp.iscomplexobj(prediction)
+    count = equation.solution_channels if complex_given else equation.output_channels
+    expected = (*points, count)
+    wanted = f"apply_fn must return a real array of shape {(*points, equation.output_channels)}"
+    if equation.complex_valued:
+        wanted += f" with (re, im) channels or a complex one of {(*points, count)}"
+    shape, dtype = getattr(prediction, "shape", None), getattr(prediction, "dtype", None)
+    if shape is None or dtype is None:
+        raise ValueError(f"{wanted} for {equation.name}, got {type(prediction).__name__}")
+    if shape != expected or (complex_given and not equation.complex_valued):
+        raise ValueError(f"{wanted} for {equation.name}, got shape {shape} of {dtype}")
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        raise ValueError(f"{wanted} for {equation.name}, got {dtype} values")
 
 
 def as_batch(
@@ -75,15 +105,33 @@ def as_batch(
     return instance, single
 
 
-def _field(equation: Equation, name: str, field: Any, channels: int) -> Array:
+def _field(equation: Equation, name: str, field: Any, count: int) -> Array:
     grid = ", ".join(axis.name for axis in equation.axes)
-    shapes = f"[{grid}, {channels}] for one problem or [batch, {grid}, {channels}] for many"
+    shapes = f"[{grid}, {count}] for one problem or [batch, {grid}, {count}] for many"
     if field is None:
         raise ValueError(f"{name} is needed by {equation.name}: {shapes}; got None")
-    array = jnp.asarray(field)
-    if array.ndim - len(equation.axes) not in (1, 2) or array.shape[-1] != channels:
+    array = as_array(name, field)
+    if array.ndim - len(equation.axes) not in (1, 2) or array.shape[-1] != count:
         raise ValueError(f"{name} must be {shapes}, got shape {array.shape}")
-    return array
+    # Real boundary data is complex data with imaginary part zero.
+    to_complex = equation.complex_valued and name != "coefficient"
+    floating = jnp.issubdtype(array.dtype, jnp.floating)
+    return channels.as_complex(array) if to_complex and floating else array
+
+
+def as_array(name: str, values: Any) -> Array:
+    """Numbers as an array of JAX, from any layout and byte order; anything else is refused."""
+    if isinstance(values, jax.Array):
+        return values
+    try:
+        array = np.asarray(values)
+        # JAX takes native numbers only.
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of numbers, got {error}") from None
+    if not (np.issubdtype(array.dtype, np.number) or array.dtype == jnp.bfloat16):
+        raise ValueError(f"{name} must be an array of numbers, got {array.dtype}")
+    return jnp.asarray(array)
 
 
 def _is_single(equation: Equation, fields: Mapping[str, Array]) -> bool:
@@ -96,7 +144,7 @@ def _is_single(equation: Equation, fields: Mapping[str, Array]) -> bool:
 
 def _scale(scale: Any, field: Array, *, single: bool) -> Array:
     real = field.real.dtype if jnp.issubdtype(field.dtype, jnp.inexact) else jnp.float32
-    array = jnp.asarray(scale, real)
+    array = as_array("scale", scale).astype(real)
     allowed = [(), (len(field),)] if not single else [()]
     if array.shape not in allowed:
         raise ValueError(

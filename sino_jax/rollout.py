@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from sino_jax import checks, problem
 from sino_jax.equations import Equation
 from sino_jax.types import ApplyFn, Batch, Instance
 
@@ -26,8 +27,7 @@ def rollout(
     Returns:
       All predicted frames, one after another on the axis of time, without the past.
     """
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
+    steps = checks.integer("steps", steps)
     anchored = [i for i, axis in enumerate(equation.axes) if axis.anchored]
     time = 1 + anchored[0] if anchored else -1
     past = instance.coefficient
@@ -49,7 +49,7 @@ def rollout(
 
     def advance(past, block):
         inputs = jax.vmap(equation.inputs)(past, block)
-        prediction = apply_fn(params, inputs, instance.scale)
+        prediction = problem.apply(apply_fn, params, inputs, instance.scale, equation)
         joined = jnp.concatenate([past, prediction], axis=time)
         newest = jnp.arange(joined.shape[time] - frames, joined.shape[time])
         return jnp.take(joined, newest, axis=time), prediction

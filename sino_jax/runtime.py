@@ -9,6 +9,7 @@ import importlib.util
 import os
 import pathlib
 import sys
+import tempfile
 from collections.abc import Mapping
 
 # Large temporaries of a training step are kept by the process instead of being returned to the
@@ -27,6 +28,7 @@ CACHE_SWITCH = "SINO_JAX_COMPILATION_CACHE"
 
 def prepare() -> None:
     """What a command line that trains or predicts does first; may start the process again."""
+    reserve_standard_streams()
     use_tuned_allocator()
     use_synchronous_dispatch()
     use_compilation_cache()
@@ -42,11 +44,10 @@ def use_tuned_allocator() -> None:
     environment = tuned_environment(os.environ)
     if environment is None:
         return
-    sys.stderr.write(
+    say(
         "starting again with a tuned memory allocator "
-        f"({ALLOCATOR_SWITCH}=0 in the environment turns this off)\n"
+        f"({ALLOCATOR_SWITCH}=0 in the environment turns this off)"
     )
-    sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
@@ -83,24 +84,79 @@ def use_compilation_cache(directory: str | os.PathLike | None = None) -> pathlib
         cache off), else ``sino_jax`` in the user's cache directory.
 
     Returns:
-      The directory in use, None if the cache is off.
+      The directory in use, None if the cache is off, which it also is if the directory cannot be
+      written: that is said once, on stderr.
     """
     import jax  # not above: a process that will start again need not wait for it
 
     chosen = os.fspath(directory) if directory is not None else os.environ.get(CACHE_SWITCH, "")
     if chosen == "0":
         return None
-    path = pathlib.Path(chosen) if chosen else _user_cache() / "sino_jax" / "compiled"
-    path.mkdir(parents=True, exist_ok=True)
+    default = user_cache()
+    path = pathlib.Path(chosen) if chosen else default and default / "compiled"
+    if path is None or not _is_writable(path):
+        say(
+            f"compiled programs are not kept: {path or 'no home directory'} cannot be written "
+            f"({CACHE_SWITCH}=DIR in the environment names another place)"
+        )
+        return None
     jax.config.update("jax_compilation_cache_dir", os.fspath(path))
     # Programs of a second and more: below that, reading them is no faster than compiling.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
     return path
 
 
-def _user_cache() -> pathlib.Path:
+def reserve_standard_streams() -> None:
+    """Opens standard streams that were closed (``2>&-``) as the null device.
+
+    Otherwise the next file that is opened takes their number, and whatever a library writes to
+    stderr goes into that file.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is taken, which is this one.
+            os.open(os.devnull, os.O_RDWR)
+
+
+def say(text: str) -> None:
+    """One line on stderr, if anybody can read it; a closed or broken stderr ends nothing."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def user_cache() -> pathlib.Path | None:
+    """This package's directory in the user's cache, which need not exist; None without a home."""
     given = os.environ.get("XDG_CACHE_HOME")
-    return pathlib.Path(given) if given else pathlib.Path.home() / ".cache"
+    try:
+        return (pathlib.Path(given) if given else pathlib.Path.home() / ".cache") / "sino_jax"
+    except RuntimeError:
+        return None
+
+
+def write_quietly(path: pathlib.Path, text: str) -> None:
+    """Writes a file of a cache, whole or not at all; nothing happens where that is impossible."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        temporary.write_text(text)
+        temporary.replace(path)
+    except OSError:
+        pass
+
+
+def _is_writable(path: pathlib.Path) -> bool:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        # Trying is the only test: permissions do not tell of read-only or full file systems.
+        with tempfile.TemporaryFile(dir=path):
+            return True
+    except OSError:
+        return False
 
 
 def _has_accelerator_plugin() -> bool:

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 # Scales of data sets are stored as written, those of crops are rounded to single precision.
@@ -37,11 +38,13 @@ def outside(scale: Any, trained: Sequence[float], *, what: str = "scale") -> str
 def warn_outside(
     scale: Any, trained: Sequence[float], *, what: str = "scale", stacklevel: int = 2
 ) -> None:
-    """Warns with a `ScaleWarning` if `outside` has anything to say.
+    """Warns with a `ScaleWarning` if `outside` has anything to say. A traced scale passes.
 
     Args:
       scale, trained, what: see `outside`.
       stacklevel: as in `warnings.warn`, seen from the caller.
     """
+    if isinstance(scale, jax.core.Tracer):
+        return
     if sentence := outside(scale, trained, what=what):
         warnings.warn(sentence, ScaleWarning, stacklevel=stacklevel + 1)

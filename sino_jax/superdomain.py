@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from sino_jax import checks
 from sino_jax.equations import Equation
 from sino_jax.types import Instance, Key, Scale
 
@@ -22,8 +23,7 @@ Prior = Callable[[Key, tuple[int, ...], Array], tuple[Array | None, Array]]
 
 def superdomain_shape(equation: Equation, shape: Sequence[int], rate: float) -> tuple[int, ...]:
     """Points of the super-domain; its sub-domain of `shape` points has λ = 1/rate."""
-    if rate < 1:
-        raise ValueError(f"rate must be at least 1, got {rate}")
+    checks.number("rate", rate, low=1)
     return _scaled(equation, shape, rate)
 
 
@@ -89,4 +89,5 @@ def annealed_weight(
     progress: Float[Array, ""], *, start: float, maximum: float
 ) -> Float[Array, ""]:
     """Zero until `start`, then `maximum` · progress, where progress = epoch / epochs."""
-    return jnp.where(progress >= start, maximum * progress, jnp.zeros_like(progress))
+    # NaN is not before anything: it goes through.
+    return jnp.where(progress < start, jnp.zeros_like(progress), maximum * progress)

@@ -8,6 +8,7 @@ problem; indexing is ``ij``.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 from jaxtyping import Array, Float, Inexact, PRNGKeyArray
 
 Key = PRNGKeyArray
@@ -16,6 +17,9 @@ Batch = Inexact[Array, "batch *grid _"]
 RealBatch = Float[Array, "batch *grid _"]
 Scale = Float[Array, "batch"]
 PerExample = Float[Array, "batch"]
+
+# A number of points; NumPy's integers are as good as Python's.
+Count = int | np.integer
 
 # apply_fn(params, inputs, scale) -> prediction, with inputs and prediction real and channel-last.
 ApplyFn = Callable[..., Batch]

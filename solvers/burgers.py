@@ -100,7 +100,7 @@ class InitialLaw(NamedTuple):
 
 
 # Of "mild", root mean square 0.27, the solutions at different Re are as far apart as the paper's
-# errors of models that ignore Re tell (python -m experiments.distances burgers). "strong" is
+# errors of models that ignore Re tell (python -m experiments.baselines burgers). "strong" is
 # covariance 625 (-Δ + 25)^(-2), root mean square 0.6: shocks form at t = 0.2 or so.
 INITIAL_LAWS = {"mild": InitialLaw(49.0, 7.0, 2.5), "strong": InitialLaw(25.0, 5.0, 2.0)}
 

@@ -53,6 +53,23 @@ def to_modes(field: Float[Array, "*grid"]) -> Complex[Array, "*modes"]:
     return modes
 
 
+def resample(field: Float[Array, "*grid"], shape: Sequence[int]) -> Float[Array, "*shape"]:
+    """The same function on another periodic grid, without the modes that one of both cuts off."""
+    modes = to_modes(field)
+    for axis, (old, new) in enumerate(zip(field.shape, shape, strict=True)):
+        old, new = cutoff(old), cutoff(new)
+        kept = min(old, new)
+        low = jax.lax.slice_in_dim(modes, 0, kept + 1, axis=axis)
+        zeros = jnp.zeros_like(modes, shape=(*low.shape[:axis], 1, *low.shape[axis + 1 :]))
+        if axis == field.ndim - 1:
+            parts = [low, jnp.repeat(zeros, new - kept, axis)]
+        else:
+            high = jax.lax.slice_in_dim(modes, 2 * old + 1 - kept, 2 * old + 1, axis=axis)
+            parts = [low, jnp.repeat(zeros, 2 * (new - kept), axis), high]
+        modes = jnp.concatenate(parts, axis=axis) * (shape[axis] / field.shape[axis])
+    return to_grid(modes, shape)
+
+
 def to_grid(modes: Complex[Array, "*modes"], shape: Sequence[int]) -> Float[Array, "*grid"]:
     """Values on a grid of `shape` points; inverse of `to_modes` for fields below the cut-off."""
     for axis, points in enumerate(shape[:-1]):

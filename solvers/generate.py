@@ -1,10 +1,11 @@
 """Makes data sets from a seed, on one core or on a cluster.
 
-    python -m solvers.generate --config=solvers/configs/darcy.py:small --out=data
+    python -m solvers.generate --config=darcy:small --out=data
 
-makes one data set for each split and scale of the config, as ``data/darcy-small/train-4``. Run the
-same command again after an interruption: it goes on where it stopped. Several processes share the
-work by ``--shard=i/n``, for instance in a SLURM array:
+makes one data set for each split and scale of the config, as ``data/darcy-small/train-4``; a file,
+``--config=solvers/configs/darcy.py:small``, does as well. Run the same command again after an
+interruption: it goes on where it stopped. Several processes share the work by ``--shard=i/n``, for
+instance in a SLURM array:
 
     python -m solvers.generate --config=... --shard=$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT
 
@@ -28,7 +29,8 @@ import numpy as np
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from solvers import fill, parts, recipes, storage
+from solvers import configs, fill, parts, recipes, storage
+from solvers.configs import argument
 
 SPLITS = ("train", "val", "test")
 PACKAGES = ("sino-jax", "jax", "jaxlib", "numpy")
@@ -104,6 +106,12 @@ def generate(
 def stream(settings: Mapping[str, Any]) -> int:
     """Equation, split and scale select independent streams of random keys under one seed."""
     return zlib.crc32("{equation} {split} {scale:g}".format(**settings).encode())
+
+
+def sample_keys(settings: Mapping[str, Any], ids: Sequence[int] | np.ndarray) -> jax.Array:
+    """The random keys of samples of a data set; each makes one sample, see `recipes.Recipe`."""
+    root = jax.random.fold_in(jax.random.key(settings["seed"]), stream(settings))
+    return jax.vmap(lambda i: jax.random.fold_in(root, i))(np.asarray(ids, np.uint32))
 
 
 def block_solver(settings: Mapping[str, Any]) -> Callable[[Sequence[int]], fill.Solved]:
@@ -204,9 +212,9 @@ def main(argv: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     # Not at import: flags are global, and programs that import this module have their own.
-    config_flags.DEFINE_config_file("config", None, "PATH.py:preset,field=value")
+    config_flags.DEFINE_config_file("config", None, f"name:{argument.HELP}")
     flags.DEFINE_string("out", "data", "directory of all data sets")
     flags.DEFINE_list("only", [], "data sets to make, as train-4,test-8; all by default")
     flags.DEFINE_string("shard", "0/1", "i/n: this is process i of n")
     flags.mark_flag_as_required("config")
-    app.run(main)
+    app.run(main, argument.expand(sys.argv, pathlib.Path(configs.__file__).parent))

@@ -106,8 +106,7 @@ def _elliptic_sample(instance: elliptic.Instance, operator: q1.Operator) -> Samp
 
 def _burgers(settings: Mapping[str, Any]) -> Recipe:
     points, thin, reynolds = settings["points"], settings["thin"], float(settings["scale"])
-    first = 0 if settings["from_zero"] else settings["end_time"] / settings["frames"]
-    times = np.linspace(first, settings["end_time"], settings["frames"])
+    times = burgers_times(settings)
     dt = times[1] - times[0]
 
     def sample(key: PRNGKeyArray) -> Sampled:
@@ -127,17 +126,23 @@ def _burgers(settings: Mapping[str, Any]) -> Recipe:
     units = {
         "scale": "Re = 1/ν",
         "x": "the periodic interval has length 1; its left half is seen",
-        "t": f"frames from {first:g} to {times[-1]:g}",
+        "t": f"frames from {times[0]:g} to {times[-1]:g}",
         "solution": "velocity; the first row is the initial condition of the window",
     }
     return Recipe(sample, grid, None, units, points * len(times))
+
+
+def burgers_times(settings: Mapping[str, Any]) -> np.ndarray:
+    """The times of the frames, at equal distances up to the end."""
+    first = 0.0 if settings["from_zero"] else settings["end_time"] / settings["frames"]
+    return np.linspace(first, settings["end_time"], settings["frames"])
 
 
 def _navier_stokes(settings: Mapping[str, Any]) -> Recipe:
     points = settings["points"]
 
     def sample(key: PRNGKeyArray) -> Sampled:
-        frames, measures = _turbulence(key, settings)
+        frames, measures = turbulence(key, settings)
         return Sampled({"trajectory": navier_stokes.vorticity_window(frames)[..., None]}, measures)
 
     grid = {
@@ -154,7 +159,7 @@ def _navier_stokes_spacetime(settings: Mapping[str, Any]) -> Recipe:
     points = settings["points"]
 
     def sample(key: PRNGKeyArray) -> Sampled:
-        frames, measures = _turbulence(key, settings)
+        frames, measures = turbulence(key, settings)
         velocity = jnp.moveaxis(navier_stokes.velocity_window(frames), 2, 0)
         return Sampled({"trajectory": velocity}, measures)
 
@@ -175,11 +180,11 @@ _TURBULENCE_UNITS = {
 }
 
 
-def _turbulence(
+def turbulence(
     key: PRNGKeyArray, settings: Mapping[str, Any]
 ) -> tuple[Float[Array, "time x y"], dict[str, Float[Array, ""]]]:
     """Vorticity frames on the whole square after the burn-in, and their measures."""
-    reynolds, dt = float(settings["scale"]), settings["dt"]
+    reynolds, dt = settings["scale"], settings["dt"]
     times = settings["burn_in"] + dt * np.arange(settings["frames"])
     initial = navier_stokes.sample_initial(key, settings["points"])
     frames = navier_stokes.simulate(initial, reynolds, times, cfl=settings["cfl"]).frames

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import sino_jax
+from benchmarks import architecture
 
 ROOT = pathlib.Path(__file__).parent.parent
 FORBIDDEN_IMPORTS = {
@@ -33,6 +34,34 @@ def test_imports_follow_the_arrow(package):
     for path in sorted((ROOT / package).rglob("*.py")):
         crossing = FORBIDDEN_IMPORTS[package] & set(imported_packages(path))
         assert not crossing, f"{path.relative_to(ROOT)} imports {crossing}"
+
+
+def test_only_command_lines_know_of_the_programs():
+    """The library works without solvers and experiments; `programs` finds them by name."""
+    for path in sorted((ROOT / "sino_jax").rglob("*.py")):
+        if path.name in ("cli.py", "__main__.py"):
+            continue
+        text = path.read_text()
+        assert "import programs" not in text, f"{path.relative_to(ROOT)} imports programs"
+        assert "sino_jax.programs" not in text or path.name == "programs.py", path
+
+
+def test_rooms_import_only_rooms_of_their_own_floor_or_below():
+    assert architecture.crossings() == []
+
+
+def test_every_module_is_on_a_floor():
+    placed = {room for rooms in architecture.FLOORS.values() for room in rooms}
+    found = {architecture.room(module) for module in architecture.modules(ROOT)}
+    assert found - placed == {"__init__"}
+
+
+def test_a_trained_operator_needs_no_training_code():
+    files = architecture.modules(ROOT)
+    for module, path in files.items():
+        if architecture.room(module) == "operator":
+            used = {architecture.room(name) for name in architecture.imports(path, set(files))}
+            assert "train" not in used, f"{module} imports train"
 
 
 def module_names():

@@ -28,7 +28,9 @@ from solvers import storage
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-def write_darcy(path, *, samples=10, grid=(9, 9), scale=4.0, split="train", seed=0):
+def write_darcy(
+    path, *, samples=10, grid=(9, 9), scale=4.0, split="train", seed=0, equation="darcy"
+):
     """A data set of the right format: u = a (α + β x + γ y + δ x y) with random numbers."""
     rng = np.random.default_rng(seed)
     x, y = np.meshgrid(*(np.linspace(0, 1, n) for n in grid), indexing="ij")
@@ -38,16 +40,17 @@ def write_darcy(path, *, samples=10, grid=(9, 9), scale=4.0, split="train", seed
     solution = size * np.einsum("sk,kxy->sxy", weights, basis)
     coefficient = np.broadcast_to(size, solution.shape)
     fields = {"coefficient": coefficient, "solution": solution}
-    return write_dataset(path, fields, equation="darcy", scale=scale, split=split)
+    return write_dataset(path, fields, equation=equation, scale=scale, split=split)
 
 
 def write_dataset(path, fields, *, equation, scale, split="train", window=None):
     """Writes fields ``[sample, (time,) *grid]`` of one channel as a data set."""
     arrays = {name: np.asarray(field, np.float32)[..., None] for name, field in fields.items()}
     samples, *shape, _ = next(iter(arrays.values())).shape
-    axes = equations.get(equation).axes
+    equation = equations.get(equation)
+    axes = equation.axes
     description = storage.describe(
-        equation=equation,
+        equation=equation.name,
         split=split,
         scale=scale,
         samples=samples,
@@ -134,7 +137,7 @@ def stand_in_task(config):
 
     return tasks.Task(
         init=init,
-        loss_at=lambda step, total_steps: loss_fn,
+        loss_at=lambda dataset, step, total_steps: loss_fn,
         train=[watched(d, lambda n: time.sleep(pause * (n >= pause_from))) for d in train_data],
         evaluate=evaluation,
         meta={

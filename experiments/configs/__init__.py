@@ -27,6 +27,7 @@ What is the same in all rows of a preset; a row that changes one of these says s
     weight_decay, clip_norm, ema_decay    see `sino_jax.train.config`
     warmup         part of the run in which the rate rises from zero
     base_shift     distance from resonances of a Helmholtz base, see `sino_jax.base`
+    base_iterations, base_gate            of a base, see `sino_jax.models.with_base`
     initialisation of Fourier models, see `sino_jax.nn.layers.STARTS`
     sub_sizes      points a side of the sub-domains
     sub_count      sub-domains of each example in a step
@@ -61,6 +62,8 @@ COMMON = {
     "frequency_embedding": "auto",
     "base": "none",
     "base_shift": 0.0,
+    "base_iterations": 0,
+    "base_gate": "contrast",
     "consistency": "none",
     "smallest_crop": 0,
     "symmetries": "none",

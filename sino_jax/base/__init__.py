@@ -1,12 +1,6 @@
 """Base solutions: fields that take the boundary data exactly and cost next to nothing."""
 
-from sino_jax.base.solutions import (
-    apply_mass,
-    coons,
-    harmonic,
-    helmholtz,
-    poisson,
-    square_cells,
-)
+from sino_jax.base.elements import apply_mass
+from sino_jax.base.solutions import coons, harmonic, helmholtz, poisson, square_cells
 
 __all__ = ["apply_mass", "coons", "harmonic", "helmholtz", "poisson", "square_cells"]

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact
 
-from sino_jax.base.sine_transform import angles, sine_transform
+from sino_jax.base import elements
+from sino_jax.base.sine_transform import sine_transforms
 from sino_jax.types import Sample
 
 RealScalar = float | Float[Array, ""]
@@ -85,10 +86,10 @@ def poisson(
       extent: side lengths of the rectangle.
     """
     shape = tuple(points + 2 for points in load.shape[:2])
-    steps = _steps(shape, extent)
+    steps = elements.steps(shape, extent)
     zero = jnp.zeros((), load.real.dtype)
-    inverse = _q1_inverse_eigenvalues(shape, zero, steps, 0.0) / (steps[0] * steps[1])
-    return _sine_transforms(_sine_transforms(load) * inverse[..., None].astype(load.dtype))
+    inverse = _q1_inverse_eigenvalues(shape, zero, extent, 0.0) / (steps[0] * steps[1])
+    return sine_transforms(sine_transforms(load) * inverse[..., None].astype(load.dtype))
 
 
 def square_cells(shape: Sequence[int]) -> tuple[float, ...]:
@@ -101,25 +102,19 @@ def square_cells(shape: Sequence[int]) -> tuple[float, ...]:
     return tuple(float(side / np.prod(sides) ** (1 / len(sides))) for side in sides)
 
 
-def apply_mass(values: Sample, axis: int) -> Array:
-    """The mass stencil (1, 4, 1) / 6 of linear elements at the inner nodes of an axis."""
-    v = jnp.moveaxis(values, axis, 0)
-    return jnp.moveaxis((v[:-2] + 4 * v[1:-1] + v[2:]) / 6, 0, axis)
-
-
 def _solve_by_sine_transforms(
     boundary: Sample, reaction: Float[Array, ""], extent: Sequence[float], *, shift: float = 0.0
 ) -> Sample:
     """Solves -Δu - reaction u = 0, u = g: Coons interpolation and a correction that vanishes on
     the boundary. The smooth start keeps the right-hand side, and with it round-off, small."""
     _check_boundary(boundary)
-    steps = _steps(boundary.shape[:2], extent)
+    steps = elements.steps(boundary.shape[:2], extent)
     start = coons(boundary)
-    mass = apply_mass(apply_mass(start, 0), 1)
+    mass = elements.apply_mass(elements.apply_mass(start, 0), 1)
     residual = _negative_laplacian_of_coons(boundary, steps) - reaction.astype(mass.dtype) * mass
-    inverse = _q1_inverse_eigenvalues(boundary.shape[:2], reaction, steps, shift)
-    coefficients = _sine_transforms(residual) * inverse[..., None].astype(residual.dtype)
-    return start - jnp.pad(_sine_transforms(coefficients), ((1, 1), (1, 1), (0, 0)))
+    inverse = _q1_inverse_eigenvalues(boundary.shape[:2], reaction, extent, shift)
+    coefficients = sine_transforms(residual) * inverse[..., None].astype(residual.dtype)
+    return start - jnp.pad(sine_transforms(coefficients), elements.INNER)
 
 
 def _negative_laplacian_of_coons(boundary: Sample, steps: Sequence[float]) -> Array:
@@ -138,24 +133,14 @@ def _negative_laplacian_of_coons(boundary: Sample, steps: Sequence[float]) -> Ar
 
 
 def _q1_inverse_eigenvalues(
-    shape: Sequence[int], reaction: Float[Array, ""], steps: Sequence[float], shift: float
+    shape: Sequence[int], reaction: Float[Array, ""], extent: Sequence[float], shift: float
 ) -> Float[Array, "x y"]:
     """λ / (λ² + shift²) for the Q1 operator over the cell area on fields zero on the boundary."""
-    theta = [angles(points - 2) for points in shape]
-    stiffness = [4 * np.sin(t / 2) ** 2 / step**2 for t, step in zip(theta, steps, strict=True)]
-    mass = [(2 + np.cos(t)) / 3 for t in theta]
-    laplacian = np.outer(stiffness[0], mass[1]) + np.outer(mass[0], stiffness[1])
-    laplacian = jnp.asarray(laplacian, reaction.dtype)
-    identity = jnp.asarray(np.outer(*mass), reaction.dtype)
+    laplacian, identity = (
+        jnp.asarray(values, reaction.dtype) for values in elements.eigenvalues(shape, extent)
+    )
     eigenvalues = laplacian - reaction * identity
     return eigenvalues / (eigenvalues**2 + (shift * reaction * identity) ** 2)
-
-
-def _sine_transforms(values: Sample) -> Sample:
-    """Sine transform along both axes; the real and imaginary parts of complex values each."""
-    if jnp.iscomplexobj(values):
-        return jax.lax.complex(_sine_transforms(values.real), _sine_transforms(values.imag))
-    return sine_transform(sine_transform(values, 0), 1)
 
 
 def _sides(field: Sample, axis: int) -> Array:
@@ -169,12 +154,6 @@ def _between_sides(sides: Sample, axis: int, points: int) -> Array:
     weight = weight.reshape([points if i == axis else 1 for i in range(sides.ndim)])
     low, high = jnp.split(sides, 2, axis=axis)
     return (1 - weight) * low + weight * high
-
-
-def _steps(shape: Sequence[int], extent: Sequence[float]) -> list[float]:
-    if len(extent) != 2 or min(extent) <= 0:
-        raise ValueError(f"extent must be two positive side lengths, got {tuple(extent)}")
-    return [length / (points - 1) for length, points in zip(extent, shape, strict=True)]
 
 
 def _check_boundary(boundary: Sample) -> None:

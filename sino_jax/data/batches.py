@@ -3,17 +3,17 @@
 Typical use, here with two scales on grids of different size (one size a batch):
 
     train = [data.load("data/darcy/train-4"), data.load("data/darcy/train-8")]
-    for step in range(epochs * steps_per_epoch(train, batch_size)):
-        instance = batch(train, step, seed=0, batch_size=8)
-    for instance in in_order(data.load("data/darcy/test-8"), batch_size=32):
-        ...
+    order = Order.of(train, seed=0, batch_size=8)
+    for step in range(epochs * order.steps_per_epoch):
+        chosen, ids = order.draw(step)
+        instance = train[chosen].examples(ids)
 
-Nothing is kept between steps, so that a run resumes at any step without iterator state; `draw`
-names the examples of a step, for instance to report those that made a loss infinite.
+Nothing is kept between steps, so that a run resumes at any step without iterator state.
 """
 
+import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,108 +29,76 @@ class Draw(NamedTuple):
     ids: np.ndarray
 
 
-def steps_per_epoch(
-    datasets: Sequence[Dataset], batch_size: int, *, keep_remainder: bool = False
-) -> int:
-    """Batches in one pass over all `datasets`; see `draw`."""
-    counts = [_batches(len(dataset), batch_size, keep_remainder) for dataset in datasets]
-    if not counts or min(counts) == 0:
-        sizes = [len(dataset) for dataset in datasets]
-        raise ValueError(
-            f"batch_size must be at most the size of each data set, got {batch_size} for {sizes}"
-        )
-    return sum(counts)
-
-
-def draw(
-    datasets: Sequence[Dataset],
-    step: int,
-    *,
-    seed: int,
-    batch_size: int,
-    keep_remainder: bool = False,
-) -> Draw:
-    """The examples of training step `step`, a pure function of its arguments.
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """The order in which a run sees its examples.
 
     In an epoch each data set is shuffled and cut into batches, and the batches of all data sets are
-    shuffled among each other. What does not fill a batch is left out of that epoch, unless
-    `keep_remainder` is set: then the last batch of a data set may be smaller.
+    shuffled among each other.
+
+    Attributes:
+      sizes: numbers of examples of the data sets.
+      seed: of all permutations.
+      batch_size: examples in a batch.
+      keep_remainder: False leaves what does not fill a batch out of that epoch; True makes a
+        smaller last batch of it.
     """
-    epoch, position, turns = _turns(datasets, step, seed, batch_size, keep_remainder)
-    chosen = int(turns[position])
-    earlier = int(np.count_nonzero(turns[:position] == chosen))
-    order = _permutation(len(datasets[chosen]), seed, epoch, 1 + chosen)
-    return Draw(chosen, order[earlier * batch_size : (earlier + 1) * batch_size])
+
+    sizes: tuple[int, ...]
+    seed: int
+    batch_size: int
+    keep_remainder: bool = False
+
+    @classmethod
+    def of(cls, datasets: Sequence[Dataset], **options) -> "Order":
+        """The order for `datasets`; options are the attributes besides `sizes`."""
+        return cls(tuple(len(dataset) for dataset in datasets), **options)
+
+    def __post_init__(self):
+        if not self.sizes or min(self.batches) == 0:
+            raise ValueError(
+                f"batch_size must be at most the size of each data set, got {self.batch_size} for "
+                f"{list(self.sizes)}"
+            )
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        """Batches of each data set in one epoch."""
+        extra = self.batch_size - 1 if self.keep_remainder else 0
+        return tuple((size + extra) // self.batch_size for size in self.sizes)
+
+    @functools.cached_property
+    def steps_per_epoch(self) -> int:
+        """Batches in one pass over all data sets."""
+        return sum(self.batches)
+
+    def draw(self, step: int) -> Draw:
+        """The examples of training step `step`, counted from 0."""
+        epoch, position = divmod(step, self.steps_per_epoch)
+        return _epoch(self, epoch)[position]
 
 
-def drawn_from(
-    datasets: Sequence[Dataset],
-    step: int,
-    *,
-    seed: int,
-    batch_size: int,
-    keep_remainder: bool = False,
-) -> int:
-    """The number of the data set that `draw` takes the examples of a step from."""
-    _, position, turns = _turns(datasets, step, seed, batch_size, keep_remainder)
-    return int(turns[position])
+def batch(datasets: Sequence[Dataset], step: int, *, seed: int, batch_size: int) -> Instance:
+    """The batch of training step `step`, in the order of `Order`."""
+    chosen, ids = Order.of(datasets, seed=seed, batch_size=batch_size).draw(step)
+    return datasets[chosen].examples(ids)
 
 
-def batch(
-    datasets: Sequence[Dataset],
-    step: int,
-    *,
-    seed: int,
-    batch_size: int,
-    keep_remainder: bool = False,
-    process_index: int = 0,
-    process_count: int = 1,
-) -> Instance:
-    """The batch of training step `step`; see `draw` for its order.
-
-    Of the global batch of `batch_size` examples each of `process_count` processes reads its own
-    contiguous part, in the order of `process_index`; all see the same data set at the same step.
-    """
-    if batch_size % process_count or not 0 <= process_index < process_count:
-        raise ValueError(
-            f"batch_size must divide evenly among processes 0...{process_count - 1}, "
-            f"got batch_size={batch_size}, process_index={process_index}"
-        )
-    chosen, ids = draw(
-        datasets, step, seed=seed, batch_size=batch_size, keep_remainder=keep_remainder
-    )
-    return datasets[chosen].examples(np.array_split(ids, process_count)[process_index])
-
-
-def in_order(dataset: Dataset, batch_size: int) -> Iterator[Instance]:
-    """All examples once, in the order of their ids; the last batch may be smaller (evaluation)."""
-    for start in range(0, len(dataset), batch_size):
-        yield dataset.examples(np.arange(start, min(start + batch_size, len(dataset))))
-
-
-def _turns(
-    datasets: Sequence[Dataset], step: int, seed: int, batch_size: int, keep_remainder: bool
-) -> tuple[int, int, np.ndarray]:
-    """The epoch of a step, its position in it, and the data set of each batch of the epoch."""
-    epoch, position = divmod(
-        step, steps_per_epoch(datasets, batch_size, keep_remainder=keep_remainder)
-    )
-    counts = tuple(_batches(len(dataset), batch_size, keep_remainder) for dataset in datasets)
-    return epoch, position, _epoch_turns(counts, seed, epoch)
-
-
-# All steps of an epoch ask for the same turns and the same permutations.
+# The steps of an epoch follow one another; reading ahead looks into the next one.
 @functools.lru_cache(maxsize=4)
-def _epoch_turns(counts: tuple[int, ...], seed: int, epoch: int) -> np.ndarray:
-    turns = np.repeat(np.arange(len(counts)), counts)
-    return turns[_permutation(len(turns), seed, epoch, 0)]
+def _epoch(order: Order, epoch: int) -> list[Draw]:
+    """All batches of an epoch."""
+    turns = np.repeat(np.arange(len(order.sizes)), order.batches)
+    turns = turns[_permutation(len(turns), order.seed, epoch, 0)]
+    # Iterators: each turn of a data set takes its next batch.
+    cut = []
+    for number, size in enumerate(order.sizes):
+        ids = _permutation(size, order.seed, epoch, 1 + number)
+        starts = range(0, size, order.batch_size)
+        cut.append(iter([ids[start : start + order.batch_size] for start in starts]))
+    return [Draw(int(turn), next(cut[turn])) for turn in turns]
 
 
-def _batches(examples: int, batch_size: int, keep_remainder: bool) -> int:
-    return -(-examples // batch_size) if keep_remainder else examples // batch_size
-
-
-@functools.lru_cache(maxsize=16)
 def _permutation(n: int, *seed: int) -> np.ndarray:
     # Sorting raw Philox output: unlike Generator.permutation, NumPy guarantees the bit stream, so
     # that a run resumed with another NumPy release sees the same batches.

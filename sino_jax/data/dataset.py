@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sino_jax import files
 from sino_jax.data.paging import announce
 from sino_jax.types import Instance
 
@@ -232,7 +233,7 @@ def _real_channels(sample: np.ndarray) -> np.ndarray:
 
 def _read_meta(path: pathlib.Path) -> dict[str, Any]:
     try:
-        text = (path / META).read_text()
+        meta = files.read_json(path / META, within=path)
     except FileNotFoundError:
         if not path.is_dir():
             raise DatasetError(f"{path}: there is no such data set") from None
@@ -240,9 +241,7 @@ def _read_meta(path: pathlib.Path) -> dict[str, Any]:
             f"{path}: no {META}; the data set is not finished (run its generation again: it goes "
             "on where it stopped) or is not a data set"
         ) from None
-    try:
-        meta = json.loads(text)
-    except ValueError as error:
+    except (OSError, files.FileError) as error:
         raise DatasetError(f"{path}: {META} is damaged: {error}") from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise DatasetError(f"{path}: {META} does not describe a data set of this package")
@@ -266,14 +265,18 @@ def checksum(entries: Mapping[str, Any]) -> str:
 
 
 def _open_field(path: pathlib.Path, name: str, entry: Mapping[str, Any]) -> np.ndarray:
-    file = path / f"{name}.npy"
-    shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
     try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        file = path / f"{files.check_name(name, f'a field of {META}')}.npy"
+        shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
+        files.check_regular(file, within=path)
     except FileNotFoundError:
         raise DatasetError(f"{file} is missing: generate the data set anew") from None
-    except (ValueError, OSError, SyntaxError) as error:
-        raise DatasetError(f"{file} is damaged (truncated?): {error}") from None
+    except (files.FileError, OSError, KeyError, TypeError) as error:
+        raise DatasetError(f"{path}: field {name!r} of {META} cannot be used: {error}") from None
+    try:
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, SyntaxError, EOFError) as error:
+        raise DatasetError(f"{file} is damaged (truncated?): {files.reason(error)}") from None
     expected = array.offset + array.nbytes
     if (array.shape, array.dtype) != (shape, dtype) or file.stat().st_size != expected:
         raise DatasetError(

@@ -22,10 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact
 
-from sino_jax import base, equations
+from sino_jax import base, checks, equations
+from sino_jax.base import elements
+from sino_jax.base.elements import residual_load
 from sino_jax.equations import Equation
-from sino_jax.loss.relative import Fields, l2_norm, relative
+from sino_jax.loss.relative import Fields
 from sino_jax.loss.scale_consistency import scale_consistency
+from sino_jax.norms import l2_norm, relative, root, to_unit_size
 from sino_jax.types import ApplyFn, Instance, Key, PerExample, Sample
 
 
@@ -79,8 +82,7 @@ def self_consistency_error(
     Keyword args:
       draws: number of positions that are averaged for each example.
     """
-    if draws < 1:
-        raise ValueError(f"draws must be at least 1, got {draws}")
+    checks.integer("draws", draws)
     unlabelled = instance._replace(boundary=instance.field, solution=None)
     errors = [
         scale_consistency(apply_fn, params, unlabelled, equation=equation, size=size, key=draw)
@@ -104,7 +106,7 @@ def darcy_error_bounds(
       extent: side lengths of the rectangle.
     """
     residual = residual_norm(coefficient, prediction, extent=extent)
-    cells = _cell_means(coefficient)
+    cells = elements.cell_means(coefficient)
     upper = residual / jnp.min(cells)
     # Over the eigenvalue of the continuous problem, which is the smaller one.
     poincare = np.pi * np.sqrt(sum(1 / length**2 for length in extent))
@@ -131,47 +133,11 @@ def residual_norm(
     return dual_norm(load, base.poisson(load, extent=extent))
 
 
-def residual_load(
-    coefficient: Float[Array, "x y 1"],
-    prediction: Sample,
-    *,
-    k: float | Float[Array, ""] = 0.0,
-    extent: Sequence[float] = (1.0, 1.0),
-) -> Inexact[Array, "inner_x inner_y _"]:
-    """r_i = ∫ a ∇u·∇φ_i - k² u φ_i for the bilinear nodal function φ_i of every inner node."""
-    steps = [length / (n - 1) for length, n in zip(extent, prediction.shape[:2], strict=True)]
-    k_squared = jnp.asarray(k, prediction.dtype) ** 2
-    mass = base.apply_mass(base.apply_mass(prediction, 0), 1)
-    diffusion = diffusion_load(coefficient, prediction, extent=extent)
-    return diffusion - k_squared * steps[0] * steps[1] * mass
-
-
 def dual_norm(
     load: Inexact[Array, "inner_x inner_y _"], potential: Inexact[Array, "inner_x inner_y _"]
 ) -> Float[Array, ""]:
     """‖r‖₋₁ of a load r whose ``potential = base.poisson(load)`` is K⁻¹r."""
+    (load, size), (potential, other) = (to_unit_size(field, None) for field in (load, potential))
     square = jnp.sum((jnp.conj(load) * potential).real)
-    return jnp.sqrt(jnp.maximum(square, 0))
-
-
-def diffusion_load(
-    coefficient: Float[Array, "x y 1"], field: Sample, *, extent: Sequence[float] = (1.0, 1.0)
-) -> Inexact[Array, "inner_x inner_y _"]:
-    """∫ a ∇u·∇φ for the bilinear nodal function φ of every inner node."""
-    cells = _cell_means(coefficient).astype(field.dtype)
-    steps = [length / (n - 1) for length, n in zip(extent, field.shape[:2], strict=True)]
-
-    def along_first(cells: Array, field: Array, weight: float) -> Array:
-        difference = weight * jnp.diff(field, axis=0)
-        low, high = difference[:, :-1], difference[:, 1:]  # on both edges of each element
-        to_low, to_high = cells * (2 * low + high) / 6, cells * (low + 2 * high) / 6
-        return -jnp.diff(to_high[:, :-1] + to_low[:, 1:], axis=0)
-
-    transposed = (jnp.swapaxes(array, 0, 1) for array in (cells, field))
-    second = along_first(*transposed, steps[0] / steps[1])
-    return along_first(cells, field, steps[1] / steps[0]) + jnp.swapaxes(second, 0, 1)
-
-
-def _cell_means(coefficient: Float[Array, "x y 1"]) -> Float[Array, "cell_x cell_y 1"]:
-    rows = coefficient[1:] + coefficient[:-1]
-    return (rows[:, 1:] + rows[:, :-1]) / 4
+    # Round-off may make the square of a small norm negative.
+    return (root(size) * root(other)).reshape(()) * root(jnp.maximum(square, 0))

@@ -20,10 +20,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from sino_jax import equations
+from sino_jax import checks, equations
 from sino_jax.equations import Equation
-from sino_jax.loss.relative import Fields, l2_norm
+from sino_jax.loss.relative import Fields
 from sino_jax.loss.scale_consistency import scale_consistency
+from sino_jax.norms import l2_norm
 from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Instance, Key, PerExample
 
@@ -59,8 +60,7 @@ def varied_terms(
         `instance` has solutions, and `size` is that of a sub-domain of side λ = δ/M.
       draws: sub-domains of each problem.
     """
-    if draws < 1:
-        raise ValueError(f"draws must be at least 1, got {draws}")
+    checks.integer("draws", draws)
     equation = equations.get(equation)
     unlabelled = instance._replace(boundary=instance.solution, solution=None)
     prediction = predict(apply_fn, params, unlabelled, equation)
@@ -91,8 +91,8 @@ def l2_error(first: Fields, second: Fields) -> PerExample:
 
 def l2_error_on_sides(first: Fields, second: Fields, *, equation: Equation) -> PerExample:
     """L2 norm of a difference over those sides of the unit box on which data is given."""
-    square = jnp.zeros(len(first), first.real.dtype)
+    errors = []
     for side in equation.sides:
         faces = (jnp.take(field, side.index, axis=side.axis + 1) for field in (first, second))
-        square += l2_error(*faces) ** 2
-    return jnp.sqrt(square)
+        errors.append(l2_error(*faces))
+    return l2_norm(jnp.stack(errors, axis=1))

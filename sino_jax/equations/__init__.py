@@ -7,11 +7,12 @@
 import difflib
 
 from sino_jax.equations.burgers import BURGERS
+from sino_jax.equations.check import LawCheck, check
 from sino_jax.equations.elliptic import DARCY, HELMHOLTZ
 from sino_jax.equations.equation import Axis, Equation, power_law
 from sino_jax.equations.navier_stokes import VELOCITY, VORTICITY
 
-__all__ = ["NAMES", "Axis", "Equation", "get", "power_law"]
+__all__ = ["NAMES", "Axis", "Equation", "LawCheck", "check", "get", "power_law"]
 
 _EQUATIONS = {e.name: e for e in (DARCY, HELMHOLTZ, BURGERS, VORTICITY, VELOCITY)}
 NAMES = tuple(_EQUATIONS)

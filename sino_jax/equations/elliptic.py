@@ -60,6 +60,7 @@ DARCY = Equation(
     sides=boundary.all_sides(2),
     rescale=power_law(1),
     residual=darcy_residual,
+    linear=True,
 )
 
 HELMHOLTZ = Equation(
@@ -68,5 +69,6 @@ HELMHOLTZ = Equation(
     sides=boundary.all_sides(2),
     rescale=power_law(1),
     residual=helmholtz_residual,
+    linear=True,
     complex_valued=True,
 )

@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sino_jax import boundary, channels, grid
+from sino_jax import boundary, channels, checks, grid
 from sino_jax.boundary import Side
-from sino_jax.types import Instance, Sample
+from sino_jax.types import Count, Instance, Sample
 
 # How a field transforms under rotations and reflections of space.
-Kind = Literal["scalar", "pseudoscalar", "vector"]
+FieldKind = Literal["scalar", "pseudoscalar", "vector"]
 Symmetry = Literal["rotation", "reflection"]
 
 
@@ -52,6 +52,8 @@ class Equation:
       coefficient_channels: channels of what is given in the interior; 0 if nothing is.
       solution_channels: channels of the solution; a complex channel counts once.
       complex_valued: whether the solution is complex.
+      linear: whether the solution is proportional to the boundary data. Models then are, too: they
+        see traces divided by their magnitude, by which their output is multiplied.
       coefficient_kind: how the interior data transforms under rotations and reflections.
       solution_kind: the same for the solution.
       symmetries: the symmetries of the equation that `sino_jax.augment` may use.
@@ -65,8 +67,9 @@ class Equation:
     coefficient_channels: int = 1
     solution_channels: int = 1
     complex_valued: bool = False
-    coefficient_kind: Kind = "scalar"
-    solution_kind: Kind = "scalar"
+    linear: bool = False
+    coefficient_kind: FieldKind = "scalar"
+    solution_kind: FieldKind = "scalar"
     symmetries: frozenset[Symmetry] = frozenset({"rotation", "reflection"})
 
     @property
@@ -92,19 +95,39 @@ class Equation:
         """Real channels of a model's input."""
         return self.coefficient_channels + self.boundary_channels
 
+    @property
+    def centring(self) -> grid.Centring:
+        """The centring that all axes have in common."""
+        if len(set(self.centrings)) > 1:
+            raise ValueError(
+                f"models take axes of one centring, but those of {self.name} are {self.centrings}"
+            )
+        return self.centrings[0]
+
+    def model_fields(self) -> dict[str, int | str]:
+        """What `sino_jax.models.build` has to be told about the arrays of this equation."""
+        return {
+            "in_channels": self.input_channels,
+            "out_channels": self.output_channels,
+            "boundary_channels": self.boundary_channels if self.linear else 0,
+            "centring": self.centring,
+        }
+
     def ratio(self, size: Sequence[int], shape: Sequence[int]) -> float:
         """λ of a crop of `size` points from a grid of `shape` points."""
         return grid.ratio(size, shape, self.centrings)
 
-    def crop_size(self, size: int | Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    def crop_size(self, size: Count | Sequence[Count], shape: Sequence[int]) -> tuple[int, ...]:
         """Points of a crop on every axis; an integer sets the first axis and ties the others to it.
 
         Tied axes have equal side ratios, so that one λ describes the crop.
         """
-        if isinstance(size, int):
+        if checks.is_integer(size):
+            size = checks.integer("size", size)
             return grid.matching_size(size, shape, self.centrings)
+        size = tuple(checks.integer("size", points) for points in size)
         grid.check_box(size, shape)
-        return tuple(size)
+        return size
 
     def inputs(self, coefficient: Sample | None, field: Sample | None) -> Float[Array, "*grid _"]:
         """Model inputs of one sample: interior data, then the traces of `field` as channels.
@@ -173,11 +196,16 @@ class Equation:
                 batch_shapes[name] = field.shape[:-1]
         if len(set(batch_shapes.values())) > 1:
             raise ValueError(f"the fields of an instance must have one grid, got {batch_shapes}")
-        batch = next(iter(batch_shapes.values()))[0]
-        if instance.scale.shape != (batch,):
+        batch, *points = next(iter(batch_shapes.values()))
+        if batch == 0 or 0 in points:
             raise ValueError(
-                f"{prefix}scale must have shape ({batch},), got {instance.scale.shape}"
+                f"the fields of an instance must hold at least one example and one point on each "
+                f"axis, got {batch_shapes}"
             )
+        shape = getattr(instance.scale, "shape", None)
+        if shape != (batch,):
+            got = type(instance.scale).__name__ if shape is None else shape
+            raise ValueError(f"{prefix}scale must have shape ({batch},), got {got}")
         _check_values(f"{prefix}scale", instance.scale, positive=True)
         for name, (field, _) in fields.items():
             if field is not None:
@@ -191,12 +219,20 @@ class Equation:
         expected = f"{self.name} takes {name} of shape [{', '.join(layout)}]"
         if field is None:
             raise ValueError(f"{expected}, got None")
+        if not hasattr(field, "shape") or not hasattr(field, "dtype"):
+            raise ValueError(f"{expected}, got {type(field).__name__}")
         if field.ndim != len(layout) or field.shape[-1] != channels:
             raise ValueError(f"{expected}, got shape {field.shape}")
         if not jnp.issubdtype(field.dtype, jnp.inexact):
             raise ValueError(f"{expected} and a floating dtype, got {field.dtype}")
         if jnp.iscomplexobj(field) and (not self.complex_valued or "coefficient" in name):
             raise ValueError(f"{expected} and real values, got {field.dtype}")
+        if (
+            batched
+            and self.complex_valued
+            and not ("coefficient" in name or jnp.iscomplexobj(field))
+        ):
+            raise ValueError(f"{expected} and complex values, got {field.dtype}")
 
 
 def _check_values(name: str, values: Array, *, positive: bool = False) -> None:

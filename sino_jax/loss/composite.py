@@ -12,18 +12,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax import augment, equations, superdomain
+from sino_jax import augment, checks, equations, superdomain
 from sino_jax.equations import Equation
 from sino_jax.equations.equation import Symmetry
 from sino_jax.loss.crops import SUPER_START
 from sino_jax.loss.relative import relative_l2
 from sino_jax.loss.scale_consistency import (
+    DETACHED,
     ErrorFn,
+    compare,
     predict,
     scale_consistency,
     scale_consistency_over_sizes,
 )
-from sino_jax.types import ApplyFn, Instance, Key, PerExample
+from sino_jax.types import ApplyFn, Count, Instance, Key, PerExample
 
 SUPER_METHODS = ("extend", "relabel")
 
@@ -36,13 +38,13 @@ def training_loss(
     equation: str | Equation,
     key: Key,
     progress: float | Float[Array, ""],
-    sub_sizes: Sequence[int | Sequence[int]] = (),
-    sub_count: int = 2,
+    sub_sizes: Sequence[Count | Sequence[Count]] = (),
+    sub_count: Count = 2,
     sub_weight: float = 1.0,
     super_prior: superdomain.Prior | None = None,
     super_rates: Sequence[float] = (),
     super_method: Literal["extend", "relabel"] = "extend",
-    super_count: int = 2,
+    super_count: Count = 2,
     super_weight: float = 0.25,
     super_start: float = SUPER_START,
     detach: str = "input",
@@ -72,7 +74,7 @@ def training_loss(
       super_count: super-domain losses per step.
       super_weight: weight of each of them at the end of training.
       super_start: the progress at which they set in. Before, they weigh nothing but cost as much:
-        leave them out, as `choose` does.
+        leave them out, as `draw_crops` does.
       detach: see `scale_consistency`.
       symmetries: symmetries of the equation to augment the batch with.
       error_fn: as for `scale_consistency`.
@@ -84,6 +86,14 @@ def training_loss(
     equation = equations.get(equation)
     if instance.solution is None:
         raise ValueError("instance.solution is needed by the supervised part, got None")
+    equation.validate(instance)
+    _check_options(sub_count, sub_weight, super_count, super_weight, super_start, progress)
+    checks.one_of("detach", detach, DETACHED)
+    checks.one_of("super_method", super_method, SUPER_METHODS)
+    for rate in super_rates:
+        checks.number("super_rates", rate, low=1)
+    for size in sub_sizes:
+        equation.crop_size(size, instance.solution.shape[1:-1])
     key_symmetry, key_sub, key_super = jax.random.split(key, 3)
     if symmetries:
         instance = augment.random_symmetry(
@@ -91,7 +101,7 @@ def training_loss(
         )
 
     prediction = predict(apply_fn, params, instance, equation)
-    parts = {"supervised": error_fn(prediction, instance.solution)}
+    parts = {"supervised": compare(error_fn, prediction, instance.solution)}
     total = parts["supervised"]
 
     if sub_sizes:
@@ -133,12 +143,19 @@ def training_loss(
     return total, parts
 
 
+def _check_options(sub_count, sub_weight, super_count, super_weight, super_start, progress) -> None:
+    checks.integer("sub_count", sub_count)
+    checks.integer("super_count", super_count)
+    checks.number("sub_weight", sub_weight, low=0)
+    checks.number("super_weight", super_weight, low=0)
+    checks.number("super_start", super_start, low=0, high=1)
+    checks.number("progress", progress, low=0, high=1)
+
+
 def _super_domain(
     apply_fn, params, instance, *, key, equation, prior, rates, method, detach, error_fn
 ) -> PerExample:
     """Self-consistency on a super-domain of a random rate, cropped to the scale of the data."""
-    if method not in SUPER_METHODS:
-        raise ValueError(f"super_method must be one of {SUPER_METHODS}, got {method!r}")
     shape = instance.solution.shape[1:-1]
     key_rate, key_inputs, key_position = jax.random.split(key, 3)
 

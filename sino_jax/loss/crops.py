@@ -9,35 +9,49 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sino_jax import superdomain
+from sino_jax import checks, superdomain
 from sino_jax.equations import Equation
 
 # The progress at which super-domains set in, unless an option says otherwise.
 SUPER_START = 0.25
 
 
-class Choice(NamedTuple):
-    """Options of `training_loss` that a step leaves no choice about: at most one entry each."""
+class CropDraw(NamedTuple):
+    """What one training step crops: options of `training_loss` with at most one entry each.
+
+    Attributes:
+      sub_sizes: points a side of its sub-domains; empty without sub-domains.
+      super_rates: how much larger its super-domains are; empty before they set in.
+    """
 
     sub_sizes: tuple[int | tuple[int, ...], ...]
     super_rates: tuple[float, ...]
 
 
-def choose(options: Mapping[str, Any], *, seed: int, step: int, total_steps: int) -> Choice:
-    """One size and one rate of those in `options`, for one step, drawn on the host.
+def draw_crops(options: Mapping[str, Any], *, seed: int, step: int, total_steps: int) -> CropDraw:
+    """Draws the sub-domain size and the super-domain rate of one training step, on the host.
 
     With these, `training_loss` compiles to a program without branches, at most one for each pair of
     size and rate. On CPU that program is twice as fast as one that chooses by `jax.lax.switch`,
     whose branches XLA does not spread over threads (``python -m benchmarks consistency_loss``), and
     no device waits for another that drew a larger size.
+
+    Args:
+      options: of `training_loss`; `sub_sizes`, `super_rates` and `super_start` are read.
+      seed: of the run. The draw is a pure function of it and of `step`.
+      step: number of the step, counted from 0.
+      total_steps: length of the run; super-domains are left out before `super_start` of it.
     """
-    sizes = [n if np.isscalar(n) else tuple(n) for n in options.get("sub_sizes", ())]
+    sizes = [n if checks.is_integer(n) else tuple(n) for n in options.get("sub_sizes", ())]
     rates = list(options.get("super_rates", ()))
     # Size and rate share one draw, which keeps programs few; sums of losses do not mind.
     pairs = math.lcm(max(1, len(sizes)), max(1, len(rates)))
-    draw = int(np.random.default_rng((seed, step)).integers(pairs)) if pairs > 1 else 0
+    # Raw Philox output, as in `sino_jax.data.batches`: NumPy guarantees this stream, but not that
+    # of `Generator.integers`.
+    raw = np.random.Philox(np.random.SeedSequence((seed, step))).random_raw() if pairs > 1 else 0
+    draw = int(raw) % pairs
     begun = step / total_steps >= options.get("super_start", SUPER_START)
-    return Choice(
+    return CropDraw(
         sub_sizes=(sizes[draw % len(sizes)],) if sizes else (),
         super_rates=(rates[draw % len(rates)],) if rates and begun else (),
     )
@@ -51,8 +65,8 @@ def fitting_sizes(
     Raises:
       ValueError: none of several is.
     """
-    sizes = [size if isinstance(size, int) else tuple(size) for size in sizes]
-    first = [size if isinstance(size, int) else size[0] for size in sizes]
+    sizes = [size if checks.is_integer(size) else tuple(size) for size in sizes]
+    first = [size if checks.is_integer(size) else size[0] for size in sizes]
     kept = tuple(size for size, points in zip(sizes, first, strict=True) if points < shape[0])
     if sizes and not kept:
         raise ValueError(f"no sub-domain of {sizes} points fits into the training grid {shape}")

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from sino_jax import channels, equations, grid, problem
 from sino_jax.equations import Equation
-from sino_jax.loss.relative import l2_norm, relative
+from sino_jax.norms import l2_norm, relative
 from sino_jax.problem import predict
 from sino_jax.types import ApplyFn, Instance, PerExample, Sample
 
@@ -71,7 +71,7 @@ def infinitesimal_scale_consistency(
     )
     primals = (problem.inputs(equation, instance), scale)
     tangent = directional_derivative(
-        lambda inputs, scale: apply_fn(params, inputs, scale),
+        lambda inputs, scale: problem.apply(apply_fn, params, inputs, scale, equation),
         primals,
         (tangent_inputs, tangent_scale),
     )

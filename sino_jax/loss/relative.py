@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
 from sino_jax import grid
+from sino_jax.norms import l2_norm, relative
 from sino_jax.types import PerExample
 
 # [batch, *grid, channel]; the shapes are compared by `_check_shapes`, which explains itself.
@@ -64,22 +65,15 @@ def relative_l2_central_half(
     return relative_l2(prediction[tuple(window)], target[tuple(window)])
 
 
-def l2_norm(field: Fields) -> PerExample:
-    """Discrete L2 norm of each example (up to the grid's constant), with a gradient at zero."""
-    square = jnp.sum(field.real**2 + field.imag**2, axis=tuple(range(1, field.ndim)))
-    positive = square > 0
-    # The square root has no derivative at zero: take it of one there, and select zero.
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
-
-
-def relative(error: PerExample, size: PerExample) -> PerExample:
-    """Quotient of two norms that stays finite where `size` is zero."""
-    return error / jnp.maximum(size, jnp.finfo(size.dtype).tiny)
-
-
 def _check_shapes(prediction: Array, target: Array) -> None:
     if prediction.shape != target.shape or target.ndim < 3:
         raise ValueError(
             "prediction and target must have the same shape [batch, *grid, channel], "
             f"got {prediction.shape} and {target.shape}"
         )
+    if 0 in target.shape[1:]:
+        raise ValueError(f"prediction and target must hold at least one point, got {target.shape}")
+    for name, field in (("prediction", prediction), ("target", target)):
+        # Unsigned integers would wrap around in the difference.
+        if not jnp.issubdtype(field.dtype, jnp.inexact):
+            raise ValueError(f"{name} must be floating point or complex, got {field.dtype}")

@@ -10,12 +10,13 @@ Differential Equations", section "Scale Consistency" and Algorithms 1 and 2.
 from collections.abc import Callable, Sequence
 
 import jax
+import jax.numpy as jnp
 
-from sino_jax import equations, subdomain
+from sino_jax import checks, equations, subdomain
 from sino_jax.equations import Equation
 from sino_jax.loss.relative import relative_l2
 from sino_jax.problem import predict
-from sino_jax.types import ApplyFn, Batch, Instance, Key, PerExample
+from sino_jax.types import ApplyFn, Batch, Count, Instance, Key, PerExample
 
 DETACHED = ("input", "target", "both", "none")
 ErrorFn = Callable[[Batch, Batch], PerExample]
@@ -27,7 +28,7 @@ def scale_consistency(
     instance: Instance,
     *,
     equation: str | Equation,
-    size: int | Sequence[int],
+    size: Count | Sequence[Count],
     key: Key,
     detach: str = "input",
     error_fn: ErrorFn = relative_l2,
@@ -66,8 +67,7 @@ def scale_consistency(
       [0.0, 0.0]
     """
     equation = equations.get(equation)
-    if detach not in DETACHED:
-        raise ValueError(f"detach must be one of {DETACHED}, got {detach!r}")
+    checks.one_of("detach", detach, DETACHED)
     equation.validate(instance)
 
     supervised = instance.solution is not None
@@ -85,7 +85,18 @@ def scale_consistency(
         given = jax.lax.stop_gradient(given) if detach in ("input", "both") else given
         target = jax.lax.stop_gradient(target) if detach in ("target", "both") else target
     prediction = predict(apply_fn, params, local._replace(boundary=given), equation)
-    return error_fn(prediction, target)
+    return compare(error_fn, prediction, target)
+
+
+def compare(error_fn: ErrorFn, prediction: Batch, target: Batch) -> PerExample:
+    """The errors of a batch; a ValueError if `error_fn` gives other than one value an example."""
+    errors = error_fn(prediction, target)
+    if jnp.shape(errors) != prediction.shape[:1]:
+        raise ValueError(
+            f"error_fn must return one value for each of {len(prediction)} examples, "
+            f"got shape {jnp.shape(errors)}"
+        )
+    return errors
 
 
 def scale_consistency_over_sizes(
@@ -93,7 +104,7 @@ def scale_consistency_over_sizes(
     params,
     instance: Instance,
     *,
-    sizes: Sequence[int | Sequence[int]],
+    sizes: Sequence[Count | Sequence[Count]],
     key: Key,
     **options,
 ) -> PerExample:
@@ -107,7 +118,7 @@ def scale_consistency_over_sizes(
       key: gives the size and the positions.
       **options: further keyword arguments of `scale_consistency`.
     """
-    if not sizes:
+    if len(sizes) == 0:
         raise ValueError("sizes must name at least one size, got none")
     key_size, key_position = jax.random.split(key)
     branches = [

@@ -39,7 +39,8 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     Args:
       config: a mapping or ConfigDict with `name`, one of `MODELS`, and
         fields of that model's class; `base`, one of `BASES`, names a base solution that the model
-        corrects, and `base_shift` its distance from resonances (see `with_base.WithBase`).
+        corrects, and `base_shift`, `base_iterations` and `base_gate` its options (see
+        `with_base.WithBase`).
 
     Raises:
       ValueError: an unknown model or field (the nearest valid one is suggested), a missing field.
@@ -50,7 +51,12 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     """
     fields = {key: _static(value) for key, value in config.items()}
     name = fields.pop("name", None)
-    base, shift = fields.pop("base", "none"), fields.pop("base_shift", 0.0)
+    base = fields.pop("base", "none")
+    options = {
+        option: fields.pop(f"base_{option}")
+        for option in ("shift", "iterations", "gate")
+        if f"base_{option}" in fields
+    }
     if name not in MODELS:
         raise ValueError(f"unknown model name {name!r}{_suggestion(str(name), MODELS)}")
     if base not in BASES:
@@ -67,7 +73,7 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
         raise ValueError(f"model {name!r} needs the fields {missing}")
     if base == "none":
         return model(**fields)
-    return with_base.correct(model, fields, base=base, shift=shift)
+    return with_base.correct(model, fields, base=base, **options)
 
 
 def _static(value: Any) -> Any:

@@ -10,14 +10,14 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from sino_jax.models.frame import Operator, Outputs
+from sino_jax.models.frame import Model, Outputs
 from sino_jax.models.unet import check_size
 from sino_jax.nn import interpolation
 from sino_jax.nn.activation import gelu
 from sino_jax.types import RealBatch, Scale
 
 
-class CNO(Operator, kw_only=True):
+class CNO(Model, kw_only=True):
     """Convolutional neural operator.
 
     Attributes:

@@ -29,12 +29,12 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from sino_jax.models.frame import Operator, Outputs
+from sino_jax.models.frame import Model, Outputs
 from sino_jax.nn import bands, layers, spectral
 from sino_jax.types import RealBatch, Scale
 
 
-class FNO(Operator, kw_only=True):
+class FNO(Model, kw_only=True):
     """Fourier neural operator.
 
     Attributes:

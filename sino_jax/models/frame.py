@@ -13,7 +13,7 @@ from sino_jax.types import RealBatch, Scale
 Outputs = Float[Array, "batch *grid out"]
 
 
-class Operator(nn.Module, kw_only=True):
+class Model(nn.Module, kw_only=True):
     """Maps ``inputs [batch, *grid, channel]`` and ``scale [batch]`` to ``[batch, *grid, out]``.
 
     A model is a subclass that defines ``core(features, scale)``, from features to outputs of the
@@ -24,7 +24,7 @@ class Operator(nn.Module, kw_only=True):
       in_channels: if given, inputs with another number of channels are refused.
       boundary_channels: how many of the last input channels hold boundary data. These are divided
         by their magnitude (`boundary.magnitude`) and the output is multiplied by it, which makes
-        the model homogeneous in the boundary data. 0 turns this off.
+        the model homogeneous in the boundary data: zero for zero. 0 turns this off.
       coordinates: append one channel for each coordinate of the unit box.
       centring: "node" if the grid contains both end points of each axis, else "cell".
     """
@@ -42,7 +42,8 @@ class Operator(nn.Module, kw_only=True):
         if self.boundary_channels:
             interior, traces = jnp.split(inputs, [inputs.shape[-1] - self.boundary_channels], -1)
             size = channels.per_example(boundary.magnitude(traces), inputs)
-            features = jnp.concatenate([interior, traces / size], axis=-1)
+            unit_traces = traces / jnp.where(size == 0, 1, size)
+            features = jnp.concatenate([interior, unit_traces], axis=-1)
         if self.coordinates:
             shape = inputs.shape[1:-1]
             points = grid.coordinates(shape, centrings=(self.centring,) * len(shape))

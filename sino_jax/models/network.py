@@ -1,8 +1,8 @@
 """From a config to the function ``apply_fn(params, inputs, scale)`` that everything else calls.
 
 The function is the Flax model, preceded by the normalisation of the coefficient channels with
-statistics of the training data, and applied in the config's precision. Training, evaluation and
-`sino_jax.operator` all use it, hence test data is treated as training data was.
+statistics of the training data. Training, evaluation and `sino_jax.operator` all use it, hence test
+data is treated as training data was.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from ml_collections import FrozenConfigDict
+from ml_collections import ConfigDict
 
 from sino_jax import models
 from sino_jax.equations import Equation
-from sino_jax.train import precision
-from sino_jax.train.config import to_dict
 from sino_jax.types import ApplyFn, Key
 
 # Statistics of the fields of a data set, see `sino_jax.data.statistics`.
@@ -25,18 +23,16 @@ Statistics = Mapping[str, Mapping[str, list[float]]]
 
 
 def build(
-    config: FrozenConfigDict, equation: Equation, statistics: Statistics | None
+    config: Mapping[str, Any] | ConfigDict, equation: Equation, statistics: Statistics | None
 ) -> tuple[nn.Module, ApplyFn]:
     """The model of a config and its `apply_fn`.
 
     Args:
-      config: a completed config, see `sino_jax.train.config`.
-      equation: gives the number of coefficient channels, the first ones of the inputs.
+      config: fields of `models.build`; those of `Equation.model_fields` may be left out.
+      equation: that of the problems.
       statistics: of the training data; None leaves the inputs as they are.
     """
-    model = models.build(to_dict(config.model))
-    mode = config.precision
-    precision.policy(mode)  # an unknown one is refused here, before anything is traced
+    model = models.build({**equation.model_fields(), **dict(config.items())})
     affine = None if statistics is None else _coefficient_statistics(equation, statistics)
 
     def apply_fn(params, inputs, scale):
@@ -44,8 +40,7 @@ def build(
             mean, deviation = (jnp.asarray(values, inputs.dtype) for values in affine)
             shape = (1,) * (inputs.ndim - 1) + (-1,)
             inputs = (inputs - mean.reshape(shape)) / deviation.reshape(shape)
-        with precision.policy(mode):
-            return model.apply(params, inputs, scale)
+        return model.apply(params, inputs, scale)
 
     return model, apply_fn
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sino_jax.models.frame import Operator, Outputs
+from sino_jax.models.frame import Model, Outputs
 from sino_jax.nn import interpolation
 from sino_jax.nn.activation import gelu
 from sino_jax.types import RealBatch, Scale
@@ -36,7 +36,7 @@ class ConvolutionBlock(nn.Module):
         return field
 
 
-class UNet(Operator, kw_only=True):
+class UNet(Model, kw_only=True):
     """U-Net.
 
     Attributes:

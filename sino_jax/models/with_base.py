@@ -2,13 +2,20 @@
 
     output = base(g, k) + gate · b(x) · model(a, base, g; k)
 
-The bubble b(x) = Π_d 4 x_d (1 - x_d) vanishes on the boundary, where the base equals g. The gate is
-one number for each example: the size of what the base leaves out. For "harmonic" and "helmholtz"
-that is the contrast c = std(a) / mean(a) of the coefficient and the base's own shift s,
-√(c² + s²), so that without a shift the output is exact on constant coefficients, too, and its error
-on nearly constant ones is of the order of the contrast.
+The bubble b(x) = Π_d 4 x_d (1 - x_d) vanishes on the boundary, where the base equals g. The base
+may be improved by a few preconditioned iterations on the equation itself, see
+`sino_jax.krylov.improve`. The gate is one number for each example: the size of what the base leaves
+out.
+
+    contrast   √(c² + s²) with the contrast c = std(a) / mean(a) and the base's own shift s
+    residual   ‖M r‖ / ‖base‖, at most 1, of the base's residual r and the preconditioner M
+
+Either makes the output exact on constant coefficients (without a shift), and its error on nearly
+constant ones of the order of the contrast. The second knows, too, where a base is good for another
+reason (a small wave number, many iterations), and leaves the network no room to spoil it.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,10 +25,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sino_jax import base as bases
-from sino_jax import boundary, channels
+from sino_jax import boundary, channels, krylov, norms
 from sino_jax.types import PerExample, RealBatch, Scale
 
 BASES = ("coons", "harmonic", "helmholtz")
+GATES = ("contrast", "residual")
 SIDES = boundary.all_sides(2)
 
 
@@ -36,12 +44,17 @@ class WithBase(nn.Module, kw_only=True):
       base: "coons", "harmonic" (Darcy) or "helmholtz" (complex solutions; the scale is k).
       out_channels: real channels of the solution.
       shift: distance from resonances, see `sino_jax.base.helmholtz`; only that base has one.
+      iterations: of `sino_jax.krylov.improve`, after the base. They read the coefficient as it is
+        in the equation, which therefore must not be normalised.
+      gate: one of `GATES`; "residual" reads the coefficient likewise.
     """
 
     model: nn.Module
     base: str
     out_channels: int
     shift: float = 0.0
+    iterations: int = 0
+    gate: str = "contrast"
 
     def __call__(self, inputs: RealBatch, scale: Scale) -> RealBatch:
         """Evaluates base and correction; see `sino_jax.models` for the shapes."""
@@ -50,9 +63,11 @@ class WithBase(nn.Module, kw_only=True):
         interior, traces = inputs[..., :split], inputs[..., split:]
         coefficient = interior[..., 0]
         base = self._solve(boundary_field(traces), coefficient, scale)
+        if self.iterations or self.gate == "residual":
+            base, left = self._improve(base, coefficient, scale)
+        gate = self._contrast(coefficient) if self.gate == "contrast" else jnp.minimum(left, 1)
         correction = self.model(jnp.concatenate([interior, base, traces], axis=-1), scale)
-        gate = channels.per_example(self._gate(coefficient), inputs)
-        return base + gate * bubble(inputs) * correction
+        return base + channels.per_example(gate, inputs) * bubble(inputs) * correction
 
     def smallest_grid(self) -> int:
         """Points that every axis must have at least: those of the model inside."""
@@ -74,20 +89,38 @@ class WithBase(nn.Module, kw_only=True):
         )(field, scale, mean)
         return channels.to_channels(solutions)
 
-    def _gate(self, coefficient: Float[Array, "batch x y"]) -> PerExample:
+    def _improve(
+        self, base: RealBatch, coefficient: Float[Array, "batch x y"], scale: Scale
+    ) -> tuple[RealBatch, PerExample]:
+        """The base after the iterations, and how far off it still seems to be."""
+        extent = bases.square_cells(base.shape[1:-1])
+        improve = functools.partial(krylov.improve, iterations=self.iterations, extent=extent)
+        medium = coefficient[..., None]
+        if self.base == "harmonic":
+            return jax.vmap(improve)(base, medium)
+        waves, left = jax.vmap(improve)(jax.vmap(channels.from_channels)(base), medium, scale)
+        return channels.to_channels(waves), left
+
+    def _contrast(self, coefficient: Float[Array, "batch x y"]) -> PerExample:
         if self.base == "coons":
             return jnp.ones_like(coefficient[:, 0, 0])
         mean = jnp.mean(coefficient, axis=(1, 2))
-        square = jnp.var(coefficient, axis=(1, 2)) / mean**2 + self.shift**2
-        # The root of zero has no gradient, and a constant coefficient is no reason for NaNs.
-        positive = square > 0
-        return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
+        # The contrast first, then squares: those of the coefficient itself may overflow.
+        contrast = coefficient / mean[:, None, None] - 1
+        square = jnp.mean(contrast**2, axis=(1, 2)) + self.shift**2
+        return norms.root(square)
 
     def _check(self, inputs: RealBatch) -> None:
         if self.base not in BASES:
             raise ValueError(f"base must be one of {BASES}, got {self.base!r}")
         if self.shift and self.base != "helmholtz":
             raise ValueError(f'shift is an option of base "helmholtz" only, got {self.base!r}')
+        if self.gate not in GATES:
+            raise ValueError(f"gate must be one of {GATES}, got {self.gate!r}")
+        if self.base == "coons" and (self.iterations or self.gate != "contrast"):
+            raise ValueError(
+                "iterations and gate are options of a base that knows its equation, got 'coons'"
+            )
         if self.base == "helmholtz" and self.out_channels % 2:
             raise ValueError(
                 f"out_channels must be (re, im) pairs for base 'helmholtz', got {self.out_channels}"
@@ -101,9 +134,9 @@ class WithBase(nn.Module, kw_only=True):
 
 
 def correct(
-    model: type[nn.Module], fields: Mapping[str, Any], *, base: str, shift: float
+    model: type[nn.Module], fields: Mapping[str, Any], *, base: str, **options: Any
 ) -> WithBase:
-    """A model with these fields on top of a base solution.
+    """A model with these fields on top of a base solution with these options of `WithBase`.
 
     To the model inside, the base is further boundary data: like the traces it is linear in g, and
     normalised together with them.
@@ -115,7 +148,7 @@ def correct(
         if fields.get(name)
     }
     inside = model(**{**fields, **more})
-    return WithBase(model=inside, base=base, out_channels=out_channels, shift=shift)
+    return WithBase(model=inside, base=base, out_channels=out_channels, **options)
 
 
 def boundary_field(traces: RealBatch) -> RealBatch:

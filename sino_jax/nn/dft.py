@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from sino_jax.nn import backend
 from sino_jax.nn.bands import band_shape, energy_weights
 
 # Estimate for two AVX2 cores: one FFT flop (5 N log2 N of them), transposes included, takes as long
@@ -40,7 +41,9 @@ def cheapest_method(
     grid: Sequence[int], modes: Sequence[int], period: Sequence[int]
 ) -> Literal["matrix", "fft"]:
     """The cost model behind ``method="auto"``."""
-    cheaper = matrix_flops(grid, modes) <= _FFT_FLOP_COST * fft_flops(period)
+    # Elsewhere not measured: the count of operations decides.
+    cost = _FFT_FLOP_COST if backend.forms_for_cpu() else 1.0
+    cheaper = matrix_flops(grid, modes) <= cost * fft_flops(period)
     return "matrix" if cheaper else "fft"
 
 

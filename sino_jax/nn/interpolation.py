@@ -21,12 +21,12 @@ from sino_jax.grid import Centring
 from sino_jax.nn import bands
 from sino_jax.types import RealBatch
 
-Kind = Literal["linear", "cosine", "fourier"]
+Series = Literal["linear", "cosine", "fourier"]
 KINDS = ("linear", "cosine", "fourier")
 
 
 def resize(
-    field: RealBatch, grid: Sequence[int], *, kind: Kind, centring: Centring
+    field: RealBatch, grid: Sequence[int], *, kind: Series, centring: Centring
 ) -> Float[Array, "batch *resized channel"]:
     """The batch ``[batch, *grid, channel]`` at the points of another grid of the same domain."""
     if len(grid) != field.ndim - 2:
@@ -42,7 +42,9 @@ def resize(
     return field
 
 
-def resizing_matrix(points: int, new_points: int, *, kind: Kind, centring: Centring) -> np.ndarray:
+def resizing_matrix(
+    points: int, new_points: int, *, kind: Series, centring: Centring
+) -> np.ndarray:
     """``[new_points, points]``: values at the new points from values at the old ones."""
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from sino_jax.nn import backend
 from sino_jax.nn.activation import gelu, gelu_slope
 
 # Rows of a block, at most and at least: its transposed product stays in the first-level cache.
@@ -53,7 +54,8 @@ def _transposed_product(
 ) -> Float[Array, "channel out"]:
     """rows.T @ others; a sum over short blocks of rows where that takes less processor time."""
     channels = (rows.shape[1], others.shape[1])
-    if min(channels) > _SINGLE_PRODUCT[0] and math.prod(channels) < _SINGLE_PRODUCT[1]:
+    single = min(channels) > _SINGLE_PRODUCT[0] and math.prod(channels) < _SINGLE_PRODUCT[1]
+    if single or not backend.forms_for_cpu():
         return rows.T @ others
     if channels[0] > channels[1]:  # faster with the wider factor on the right
         return _transposed_product(others, rows).T
@@ -86,7 +88,7 @@ def _mode_forward(rows: Array, matrices: Array) -> tuple[Array, tuple[Array, Arr
 def _mode_backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     rows, matrices = residuals
     backward = cotangent @ jnp.swapaxes(matrices, 1, 2)
-    if rows.shape[1] > _MOST_OUTER_PRODUCTS:
+    if rows.shape[1] > _MOST_OUTER_PRODUCTS or not backend.forms_for_cpu():
         return backward, jnp.swapaxes(rows, 1, 2) @ cotangent
     outer = (rows[:, n, :, None] * cotangent[:, n, None, :] for n in range(rows.shape[1]))
     return backward, functools.reduce(jnp.add, outer)

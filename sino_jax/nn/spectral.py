@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sino_jax.nn import bands, dft
+from sino_jax.nn import backend, bands, dft
 from sino_jax.nn.activation import gelu
 from sino_jax.nn.products import mode_product
 
@@ -143,17 +143,6 @@ def complex_gelu(spectrum: Spectrum) -> Spectrum:
     return gelu(spectrum)
 
 
-def resample(
-    field: Field, grid: Sequence[int], *, method: Method = "auto"
-) -> Float[Array, "*resampled batch channel"]:
-    """A periodic field at the points of another grid, by its Fourier series.
-
-    Exact for fields whose frequencies both grids hold; higher ones are dropped, not aliased.
-    """
-    modes = tuple(map(min, *(map(bands.largest_band, g) for g in (field.shape[:-2], grid))))
-    return inverse(transform(field, modes, method=method), grid, method=method)
-
-
 def group_norm(
     spectrum: Spectrum,
     gain: Float[Array, "channel"],
@@ -240,7 +229,9 @@ def _split_signs(spectrum: Float[Array, "n waves 2 rest"]) -> Float[Array, "n 2 
 
 
 def _left_multiply(matrix: np.ndarray, blocks: Float[Array, "n q r"]) -> Float[Array, "n p r"]:
-    """matrix @ blocks; both it and its gradient in the form that XLA spreads over cores."""
+    """matrix @ blocks; on CPU, both it and its gradient in the form that XLA spreads over cores."""
+    if not backend.forms_for_cpu():
+        return jnp.einsum("pq,nqr->npr", jnp.asarray(matrix), blocks)
     product = jax.custom_vjp(functools.partial(_contract, matrix.T))
     product.defvjp(
         lambda blocks: (_contract(matrix.T, blocks), ()),

@@ -2,7 +2,8 @@
 
     operator = sino_jax.operator.load("runs/darcy/small/fno+scale/seed-0")
     solution = operator.solve(coefficient, boundary, scale=4.0)
-    better = operator.refine(coefficient, boundary, scale=16.0).solution
+    better = operator.refine(coefficient, boundary, scale=16.0)
+    certain = operator.solve(coefficient, boundary, scale=16.0, tolerance=1e-4)
 
 Arrays are NumPy's or JAX's, one problem ``[*grid, channel]`` or many ``[batch, *grid, channel]``,
 on any rectangular grid; results have the same layout.
@@ -28,6 +29,7 @@ from sino_jax import (
     data,
     decomposition,
     equations,
+    krylov,
     partition,
     problem,
     scale_range,
@@ -36,10 +38,12 @@ from sino_jax.decomposition import Refinement
 from sino_jax.diagnostics import error_estimate
 from sino_jax.diagnostics.error_estimate import Calibration, ErrorEstimate
 from sino_jax.equations import Equation
+from sino_jax.krylov import Solution
 from sino_jax.loss import crops
 from sino_jax.loss.relative import relative_l2
 from sino_jax.models import network
 from sino_jax.operator import portable
+from sino_jax.operator import tolerance as to_tolerance
 from sino_jax.problem import predict
 from sino_jax.types import ApplyFn
 
@@ -80,8 +84,23 @@ class Operator:
         """Smallest and largest scale that its training saw, sub- and super-domains included."""
         return tuple(self.meta["scale_range"])
 
-    def solve(self, coefficient: Fields, boundary: Fields, scale: Scales) -> Inexact[Array, "..."]:
-        """Predicts the solution of one problem or of many.
+    def solve(
+        self,
+        coefficient: Fields,
+        boundary: Fields,
+        scale: Scales,
+        *,
+        tolerance: float | None = None,
+        iterations: int = 200,
+        extent: Sequence[float] | None = None,
+    ) -> Inexact[Array, "..."] | Solution:
+        """Predicts the solution of one problem or of many, or solves them to a tolerance.
+
+        With a tolerance (Darcy flow, Helmholtz) the prediction is the start of an iteration on the
+        finite element problem, in double precision, see `sino_jax.krylov`. It ends when the
+        guaranteed bound of the relative L2 error is at most the tolerance, or, for indefinite
+        problems, which have no bound, an estimate of the error. The reference is the bilinear
+        finite element solution on the grid, whose own error is another matter.
 
         Args:
           coefficient: interior data, or None if the equation has none.
@@ -89,19 +108,49 @@ class Operator:
             the equation has no boundary data.
           scale: the equation's parameter, one for all or one for each problem. Outside of
             `scale_range` a `sino_jax.scale_range.ScaleWarning` is given.
+          tolerance: relative error to solve to; None for the prediction itself.
+          iterations: at most so many to reach it. If that fails a
+            `sino_jax.operator.tolerance.ToleranceWarning` is given, and `reached` is False.
+          extent: side lengths of the domain; square cells and unit area by default.
 
         Returns:
-          The solution on the same grid, complex if the equation is.
+          The solution on the same grid, complex if the equation is. With a tolerance a
+          `sino_jax.krylov.Solution`: solution, iterations, history, bound and more.
 
         Raises:
-          ValueError: names the argument that cannot be used, what it is, and what is expected.
+          ValueError: names the argument that cannot be used, what it is, and what is expected. With
+            a tolerance also for an equation that is not linear, a tolerance below round-off, and a
+            resonance.
         """
+        if tolerance is not None:
+            krylov.check_equation(self.equation)
         instance, single = self._problems(coefficient, boundary, scale)
         scale_range.warn_outside(instance.scale, self.scale_range)
         solution = self._solve(self.params, instance)
-        return solution[0] if single else solution
+        if tolerance is None:
+            return solution[0] if single else solution
+        given = (coefficient, boundary, scale)
+        if single:
+            given = (np.asarray(coefficient)[None], np.asarray(boundary)[None], scale)
+        solved = to_tolerance.solve(
+            self.equation,
+            given,
+            solution,
+            tolerance=tolerance,
+            iterations=iterations,
+            extent=extent,
+        )
+        if not single:
+            return solved
+        return jax.tree.map(lambda array: array[0], solved._replace(history=solved.history.T))
 
     def refine(
+        self, coefficient: Fields, boundary: Fields, scale: Scales, **options
+    ) -> Inexact[Array, "..."]:
+        """The refined solution alone; arguments and options are those of `refine_history`."""
+        return self.refine_history(coefficient, boundary, scale, **options).solution
+
+    def refine_history(
         self,
         coefficient: Fields,
         boundary: Fields,
@@ -123,7 +172,7 @@ class Operator:
             grid's. Axes of fewer points are not cut.
           overlap: points that neighbours share at least; half of `patch` by default.
           start: "coarse" (the prediction on the whole domain), "zeros" or an estimate.
-          **options: blend, ramp, tolerance, criterion, extent and patches_per_call of
+          **options: blend, ramp, tolerance, criterion, extent, memory and patches_per_call of
             `sino_jax.decomposition.refine_history`.
 
         Raises:
@@ -171,6 +220,7 @@ class Operator:
         *,
         solution: Fields = None,
         extent: Sequence[float] | None = None,
+        iterations: int = 0,
     ) -> ErrorEstimate:
         """Relative L2 errors that predictions may have, from their residuals: no solution needed.
 
@@ -181,12 +231,14 @@ class Operator:
           coefficient, boundary, scale: as in `solve`.
           solution: the prediction to judge, by default that of `solve`.
           extent: side lengths of the domain; square cells and unit area by default.
+          iterations: of conjugate gradients that sharpen the bound, from tens of times the error
+            to less than twice with 4.
         """
         if solution is None:
             solution = self.solve(coefficient, boundary, scale)
         instance, single = self._problems(coefficient, boundary, scale, solution=solution)
         extent = None if extent is None else tuple(extent)
-        given = self._indicator(instance, extent=extent)
+        given = self._indicator(instance, extent=extent, iterations=iterations)
         result = error_estimate.estimate(given, self.calibration)
         if not single:
             return result
@@ -258,27 +310,28 @@ class Operator:
     @functools.cached_property
     def _indicator(self):
         estimate = functools.partial(error_estimate.indicator, equation=self.equation)
-        return jax.jit(estimate, static_argnames="extent")
+        return jax.jit(estimate, static_argnames=("extent", "iterations"))
 
 
 def load(
     directory: str | os.PathLike,
     *,
-    step: int | None = None,
+    step: int | str | None = None,
     equation: str | Equation | None = None,
 ) -> Operator:
     """The operator of a run's directory or of one that `Operator.save` made.
 
     Args:
       directory: given to `sino_jax.train.fit` or to `Operator.save`.
-      step: of a run's checkpoint, the newest by default. Averaged weights are taken if there are
-        any.
+      step: of a run's checkpoint, the newest by default; "best" takes the one of least error among
+        those that were evaluated. Averaged weights are taken if there are any.
       equation: if given, an operator of another equation is refused; needed for equations that are
         not in `sino_jax.equations`.
 
     Raises:
       FileNotFoundError: there is no such directory.
-      ValueError: an operator of another equation; a step of a portable directory.
+      ValueError: an operator of another equation; a step of a portable directory; a config that
+        this release does not know.
       sino_jax.checkpoint.CheckpointError: no checkpoint of the run is readable.
       sino_jax.operator.portable.PortableError: the portable directory is not readable.
     """
@@ -290,17 +343,16 @@ def load(
             raise ValueError(f"step must be None for {directory}, which holds one operator")
         params, meta = portable.read(directory)
     else:
-        step = checkpoint.newest(directory) if step is None else step
-        items, meta = checkpoint.read(directory, step)
-        params = items.get("averages", items["params"])
+        params, meta = checkpoint.read_weights(directory, _step(directory, step))
     config = FrozenConfigDict(meta["config"])
+    checkpoint.check_precision(config)
     found = equations.get(config.equation if equation is None else equation)
     if found.name != config.equation:
         raise ValueError(
             f"equation must be {config.equation!r}, which the operator in {directory} was trained "
             f"for, got {found.name!r}"
         )
-    model, apply_fn = network.build(config, found, meta["statistics"])
+    model, apply_fn = network.build(config.model, found, meta["statistics"])
     return Operator(
         equation=found,
         apply_fn=apply_fn,
@@ -309,6 +361,18 @@ def load(
         calibration=error_estimate.read_calibration(directory),
         smallest_grid=model.smallest_grid(),
     )
+
+
+def _step(directory: pathlib.Path, step: int | str | None) -> int:
+    match step:
+        case None:
+            return checkpoint.newest(directory)
+        case "best":
+            return checkpoint.best(directory)
+        case int():
+            return step
+        case other:
+            raise ValueError(f"step must be a number, 'best' or None, got {other!r}")
 
 
 def _with_ranges(meta: dict[str, Any], equation: Equation) -> dict[str, Any]:

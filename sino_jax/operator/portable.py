@@ -7,26 +7,26 @@
 No optimiser state, no training data, no paths of the machine that trained it.
 """
 
+import hashlib
 import json
 import os
 import pathlib
-import shutil
-import tempfile
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from flax import traverse_util
 
-from sino_jax import checkpoint
+from sino_jax import checkpoint, files
 from sino_jax.diagnostics.error_estimate import CALIBRATION_FILE, Calibration
 
 FORMAT = "sino-jax operator"
-FORMAT_VERSION = 1
+# Version 1 has no digest of operator.json itself.
+FORMAT_VERSION = 2
+READABLE_VERSIONS = (1, 2)
 META_FILE, WEIGHTS_FILE = "operator.json", "weights.npz"
 # Of the config, what it takes to build the model again.
-CONFIG_FIELDS = ("equation", "model", "precision")
+CONFIG_FIELDS = ("equation", "model")
 RECORDED = ("statistics", "scales", "grids", "scale_range", "evaluation", "revision", "versions")
 
 
@@ -63,20 +63,12 @@ def write(
         **{name: meta[name] for name in RECORDED if name in meta},
         "digest": checkpoint.digest(weights),
     }
-    # A sibling, since a directory can be renamed within one file system only.
-    temporary = pathlib.Path(
-        tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}-unfinished-")
-    )
-    try:
-        np.savez(temporary / WEIGHTS_FILE, **weights)
-        _write_json(temporary / META_FILE, description)
+    description["meta_digest"] = _meta_digest(description)
+    with files.appearing_directory(directory) as unfinished:
+        np.savez(unfinished / WEIGHTS_FILE, **weights)
+        _write_json(unfinished / META_FILE, description)
         if calibration is not None:
-            _write_json(temporary / CALIBRATION_FILE, calibration._asdict())
-        temporary.chmod(0o755)
-        temporary.rename(directory)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+            _write_json(unfinished / CALIBRATION_FILE, calibration._asdict())
     return directory
 
 
@@ -84,23 +76,37 @@ def read(directory: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
     """Weights and description of a portable operator; a `PortableError` says what is wrong."""
     directory = pathlib.Path(directory)
     try:
-        meta = json.loads((directory / META_FILE).read_text())
-    except (OSError, ValueError) as error:
+        meta = files.read_json(directory / META_FILE, within=directory)
+    except (OSError, files.FileError) as error:
         raise PortableError(f"{directory / META_FILE} cannot be read: {error}") from error
-    found = (meta.get("format"), meta.get("format_version"))
-    if found != (FORMAT, FORMAT_VERSION):
-        raise PortableError(
-            f"{directory / META_FILE} has format {found}, this release reads "
-            f"{(FORMAT, FORMAT_VERSION)}"
-        )
+    _check_meta(directory / META_FILE, meta)
     try:
-        with np.load(directory / WEIGHTS_FILE, allow_pickle=False) as stored:
-            weights = dict(stored)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        weights = files.read_arrays(directory / WEIGHTS_FILE, within=directory)
+    except (OSError, files.FileError) as error:
         raise PortableError(f"{directory / WEIGHTS_FILE} cannot be read: {error}") from error
     if checkpoint.digest(weights) != meta["digest"]:
         raise PortableError(f"{directory / WEIGHTS_FILE} is damaged: its digest has changed")
     return traverse_util.unflatten_dict(weights, sep="/"), meta
+
+
+def _check_meta(path: pathlib.Path, meta: Any) -> None:
+    found = (meta.get("format"), meta.get("format_version")) if isinstance(meta, dict) else None
+    if found not in [(FORMAT, version) for version in READABLE_VERSIONS]:
+        raise PortableError(
+            f"{path} has format {found}, this release reads {FORMAT!r} of versions "
+            f"{', '.join(map(str, READABLE_VERSIONS))}"
+        )
+    if missing := [name for name in ("config", "digest") if name not in meta]:
+        raise PortableError(f"{path} is damaged: it lacks {missing}")
+    if meta["format_version"] > 1 and meta.get("meta_digest") != _meta_digest(meta):
+        raise PortableError(f"{path} is damaged: its digest has changed")
+
+
+def _meta_digest(meta: Mapping[str, Any]) -> str:
+    """Hash of all entries but the hash itself, in canonical form."""
+    entries = {name: value for name, value in meta.items() if name != "meta_digest"}
+    canonical = json.dumps(entries, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
 
 
 def _host(tree: Mapping[str, Any]) -> dict[str, Any]:

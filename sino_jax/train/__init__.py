@@ -1,5 +1,5 @@
 """Training: one `fit(config, workdir)` that a laptop and a cluster run unchanged."""
 
-from sino_jax.train.fitting import fit, run
+from sino_jax.train.trainer import fit, run
 
 __all__ = ["fit", "run"]

@@ -1,33 +1,32 @@
 """The configuration of a training run: its fields, their defaults, and comparison of two runs.
 
 A config is an `ml_collections.ConfigDict`, or anything that converts to one. `complete` adds the
-defaults and refuses fields that nobody reads, so that a misspelt field is an error and not a
-different experiment.
+defaults and refuses fields that nobody reads and values that make no sense, so that a misspelt
+field is an error and not a different experiment. `override` changes fields by text, for command
+lines.
 """
 
+import ast
 import difflib
 import json
-from collections.abc import Mapping
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import ml_collections
+import numpy as np
 from ml_collections import ConfigDict, FrozenConfigDict
+
+from sino_jax import checkpoint
+from sino_jax.train import optimizer
 
 # ConfigDict has the interface of a mapping, but is not registered as one.
 ConfigLike = Mapping | ConfigDict | FrozenConfigDict
 
 # Read by other parts, each of which refuses unknown fields itself; `experiment` is free.
 OPEN_SECTIONS = ("model", "loss", "experiment")
-# How a run is watched and where it runs does not change its result.
-RUNTIME_SECTIONS = ("logging", "distributed")
-
-_AT_LEAST_ONE = (
-    "accumulate",
-    "data.batch_size",
-    "checkpoint.every",
-    "checkpoint.keep",
-    "logging.every",
-)
+# How a run is watched, where it runs and what is checked first does not change its result.
+RUNTIME_FIELDS = ("logging", "distributed", "data.verify")
 
 
 def defaults() -> ConfigDict:
@@ -35,7 +34,7 @@ def defaults() -> ConfigDict:
     return ConfigDict(
         {
             "seed": 0,
-            "equation": "darcy",  # a name of sino_jax.equations
+            "equation": "darcy",  # a name of sino_jax.equations, or of the equation given to fit
             "model": {},  # see sino_jax.models.build
             "loss": {},  # options of the loss function
             "experiment": {},  # whatever a caller wants to have recorded
@@ -45,11 +44,12 @@ def defaults() -> ConfigDict:
                 "batch_size": 8,  # of all devices and processes together
                 "stride": 0,  # frames between training windows of trajectories; 0: as stored
                 "normalise": False,  # coefficient channels to mean 0 and deviation 1
+                "verify": True,  # checksums and finiteness, see sino_jax.train.verification
             },
             "steps": 0,  # either steps
             "epochs": 0,  # or epochs is positive
             "accumulate": 1,  # parts of a batch that are differentiated one after another
-            "optimizer": {
+            "optimizer": {  # also arguments of the named optimiser, as b1 = 0.95
                 "name": "adam",  # weight decay within the gradient; see sino_jax.train.optimizer
                 "learning_rate": 1e-3,
                 "weight_decay": 1e-4,
@@ -59,7 +59,6 @@ def defaults() -> ConfigDict:
                 "clip_norm": 0.0,  # global norm of the gradient; 0 does not clip
                 "momentum": 0.0,  # of sgd
             },
-            "precision": "float32",  # bfloat16: of pointwise layers, see sino_jax.train.precision
             "ema_decay": 0.0,  # of the averaged weights that evaluation then uses; 0 keeps none
             "on_nonfinite": "stop",  # or halve_rate: back to the last checkpoint, half the rate
             "evaluation": {
@@ -79,33 +78,99 @@ def defaults() -> ConfigDict:
     )
 
 
+_NOT_NEGATIVE = (lambda x: x >= 0, "zero or positive")
+_AT_LEAST_ONE = (lambda x: x >= 1, "at least 1")
+_PART = (lambda x: 0 <= x < 1, "in [0, 1)")
+_RANGES = {
+    # JAX's random keys see no more than 32 bits.
+    "seed": (lambda x: 0 <= x < 2**32, "between 0 and 2**32 - 1"),
+    "data.batch_size": _AT_LEAST_ONE,
+    "steps": _NOT_NEGATIVE,
+    "epochs": _NOT_NEGATIVE,
+    "accumulate": _AT_LEAST_ONE,
+    "optimizer.learning_rate": (lambda x: x > 0, "positive"),
+    "optimizer.weight_decay": _NOT_NEGATIVE,
+    "optimizer.warmup_steps": _NOT_NEGATIVE,
+    "optimizer.warmup_part": _PART,
+    "optimizer.clip_norm": _NOT_NEGATIVE,
+    "optimizer.momentum": _PART,
+    "ema_decay": _PART,
+    "evaluation.every": _NOT_NEGATIVE,
+    "evaluation.points_per_batch": _AT_LEAST_ONE,
+    "evaluation.rollout_frames": _AT_LEAST_ONE,
+    "checkpoint.every": _AT_LEAST_ONE,
+    "checkpoint.keep": _AT_LEAST_ONE,
+    "logging.every": _AT_LEAST_ONE,
+    "distributed.processes": _NOT_NEGATIVE,
+    "distributed.process": (lambda x: x >= -1, "a number of a process, or -1"),
+}
+_CHOICES = {
+    "optimizer.schedule": optimizer.SCHEDULES,
+    "on_nonfinite": ("stop", "halve_rate"),
+    "distributed.mode": ("auto", "on", "off"),
+}
+
+
 def complete(config: ConfigLike) -> FrozenConfigDict:
     """`config` with the defaults of `defaults` added; a ValueError names what is wrong with it."""
     given = to_dict(config)
+    checkpoint.check_precision(given)
+    given.pop("precision", None)  # of configs before it was removed
     full = defaults()
     _merge(full, given, prefix="")
+    leaves = _flat(full)
+    for path, (holds, words) in _RANGES.items():
+        if not holds(leaves[path]):
+            raise ValueError(f"config.{path} must be {words}, got {leaves[path]}")
+    for path, choices in _CHOICES.items():
+        if leaves[path] not in choices:
+            listed = ", ".join(choices)
+            raise ValueError(f"config.{path} must be one of {listed}, got {leaves[path]!r}")
     if (full.steps > 0) == (full.epochs > 0):
         raise ValueError(
             f"exactly one of steps and epochs must be positive, "
             f"got steps={full.steps}, epochs={full.epochs}"
         )
-    _check_choice("on_nonfinite", full.on_nonfinite, ("stop", "halve_rate"))
-    _check_choice("distributed.mode", full.distributed.mode, ("auto", "on", "off"))
-    for name in _AT_LEAST_ONE:
-        value = _get(full, name)
-        if value < 1:
-            raise ValueError(f"config.{name} must be at least 1, got {value}")
-    if not 0 <= full.ema_decay < 1:
-        raise ValueError(f"config.ema_decay must be in [0, 1), got {full.ema_decay}")
+    if full.optimizer.warmup_steps and full.optimizer.warmup_part:
+        raise ValueError(
+            "at most one of optimizer.warmup_steps and optimizer.warmup_part may be positive, got "
+            f"{full.optimizer.warmup_steps} and {full.optimizer.warmup_part}"
+        )
     return FrozenConfigDict(full)
 
 
+def override(config: ConfigLike, changes: Iterable[str]) -> dict[str, Any]:
+    """`config` with fields changed by text, as in ``["optimizer.name=lion", "accumulate=2"]``.
+
+    A leading ``train.`` is allowed, for command lines that have fields of other parts. Values take
+    the type of the field: true or false, a whole number, a number, text, or directories separated
+    by colons; those of open sections are read as Python literals, else as text. Names and types are
+    checked here, ranges by `complete`.
+    """
+    result = to_dict(config)
+    pairs = [change.partition("=") for change in changes]
+    names = {path.strip(): value.strip() for path, _, value in pairs}
+    if wrong := [path for path, equals, _ in pairs if not equals]:
+        raise ValueError(f"a change has the form field=value, got {wrong[0]!r}")
+    # Which arguments an optimiser has depends on its name.
+    for path in sorted(names, key=lambda name: not name.endswith("optimizer.name")):
+        fields = path.removeprefix("train.").split(".")
+        chosen = result.get("optimizer", {}).get("name", defaults().optimizer.name)
+        value = _parse(fields, names[path], optimizer_name=chosen)
+        section = result
+        for name in fields[:-1]:
+            section = section.setdefault(name, {})
+        section[fields[-1]] = value
+    return result
+
+
 def differences(old: ConfigLike, new: ConfigLike, *, ignore: tuple[str, ...] = ()) -> list[str]:
-    """One line ``field: old -> new`` for each field that differs; `ignore` names sections."""
-    old, new = _flat(_as_json(old)), _flat(_as_json(new))
-    names = sorted(
-        name for name in old.keys() | new.keys() if name.split(".", maxsplit=1)[0] not in ignore
-    )
+    """One line ``field: old -> new`` for each field that differs.
+
+    `ignore` names fields and sections of fields.
+    """
+    old, new = (_flat(json.loads(to_json(without(config, ignore)))) for config in (old, new))
+    names = sorted(old.keys() | new.keys())
     missing = "(absent)"
     return [
         f"{name}: {old.get(name, missing)!r} -> {new.get(name, missing)!r}"
@@ -114,11 +179,24 @@ def differences(old: ConfigLike, new: ConfigLike, *, ignore: tuple[str, ...] = (
     ]
 
 
+def without(config: ConfigLike, paths: Iterable[str]) -> dict[str, Any]:
+    """The config without some fields or sections, named by their paths."""
+    result = to_dict(config)
+    for path in paths:
+        *sections, name = path.split(".")
+        place = result
+        for section in sections:
+            place = place.get(section, {})
+        place.pop(name, None)
+    return result
+
+
 def to_dict(config: ConfigLike) -> dict[str, Any]:
     """The config as nested dictionaries."""
-    if isinstance(config, ConfigDict | FrozenConfigDict):
-        return ml_collections.ConfigDict(config).to_dict()
-    return dict(config)
+    return {
+        name: to_dict(value) if isinstance(value, ConfigLike) else value
+        for name, value in config.items()
+    }
 
 
 def to_json(config: ConfigLike) -> str:
@@ -131,52 +209,102 @@ def from_json(text: str) -> FrozenConfigDict:
     return FrozenConfigDict(json.loads(text))
 
 
-def reject_unknown(name: str, known: tuple[str, ...], *, where: str) -> None:
+def reject_unknown(name: str, known: Sequence[str], *, where: str) -> None:
     """Raises a ValueError with the nearest known name unless `name` is one of `known`."""
     if name not in known:
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+        nearest = difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise ValueError(f"{where} has no field {name!r}{hint}")
 
 
 def _merge(full: ConfigDict, given: Mapping[str, Any], prefix: str) -> None:
+    extra = {}
+    if prefix == "optimizer.":
+        extra = optimizer.arguments(given.get("name", full.name))
     for name, value in given.items():
         path = f"{prefix}{name}"
-        if path in OPEN_SECTIONS:
-            full[name] = ConfigDict(value)
-            continue
-        reject_unknown(name, tuple(full.keys()), where=f"config.{prefix}".rstrip("."))
-        if isinstance(full[name], ConfigDict):
+        reject_unknown(name, (*full.keys(), *extra), where=f"config.{prefix}".rstrip("."))
+        default = full.get(name, extra.get(name))
+        if isinstance(default, ConfigDict):
             if not isinstance(value, Mapping):
                 raise ValueError(f"config.{path} is a section of fields, got {value!r}")
-            _merge(full[name], value, prefix=f"{path}.")
-            continue
-        try:
-            full[name] = tuple(value) if isinstance(full[name], tuple) else value
-        except TypeError as error:
-            raise ValueError(f"config.{path}: {error}") from None
+            if path in OPEN_SECTIONS:
+                full[name] = ConfigDict(value)
+            else:
+                _merge(default, value, prefix=f"{path}.")
+        else:
+            full[name] = _checked(path, value, default)
 
 
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"config.{name} must be one of {', '.join(choices)}, got {value!r}")
+def _checked(path: str, value: Any, default: Any) -> Any:
+    """`value` in the type of `default`; a ValueError if it is of another."""
+    match default:
+        case bool():
+            words, right = "True or False", isinstance(value, bool | np.bool_)
+        case int():
+            words, right = "a whole number", _is_number(value) and int(value) == value
+            right = right and not isinstance(value, float)
+        case float():
+            words, right = "a finite number", _is_number(value)
+        case str():
+            words, right = "text", isinstance(value, str)
+        case ():
+            words, right = "a tuple of directories", isinstance(value, list | tuple)
+            right = right and all(isinstance(item, str | os.PathLike) for item in value)
+            value = [os.fspath(item) for item in value] if right else value
+        case tuple():
+            words, right = "a tuple of numbers", isinstance(value, list | tuple)
+            right = right and all(map(_is_number, value))
+        case _:  # an argument of an optimiser that is None, a dtype or the like by default
+            words, right = "a number, text or None", value is None or isinstance(value, bool | str)
+            right, default = right or _is_number(value), None
+    if not right:
+        raise ValueError(f"config.{path} must be {words}, got {value!r}")
+    return value if default is None else type(default)(value)
 
 
-def _get(config: ConfigDict, path: str) -> Any:
-    for name in path.split("."):
-        config = config[name]
-    return config
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float | np.integer | np.floating)
+    return number and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _as_json(config: ConfigLike) -> dict[str, Any]:
-    return json.loads(to_json(config))
+def _parse(fields: Sequence[str], text: str, *, optimizer_name: str) -> Any:
+    """The value that `text` has for the field of that path."""
+    path, place = ".".join(fields), defaults()
+    for depth, name in enumerate(fields):
+        where = ".".join(["config", *fields[:depth]])
+        if not isinstance(place, ConfigDict):
+            raise ValueError(f"{where} is no section of fields, got {path}={text}")
+        if fields[0] in OPEN_SECTIONS and depth:
+            place = None
+            break
+        known = {**place}
+        if fields[:depth] == ["optimizer"]:
+            known = {**optimizer.arguments(optimizer_name), **known}
+        reject_unknown(name, tuple(known), where=where)
+        place = known[name]
+    match place:
+        case ConfigDict():
+            raise ValueError(f"config.{path} is a section of fields, got {text!r}")
+        case str():
+            return text
+        case tuple():
+            return tuple(text.split(":")) if text else ()
+        case bool():
+            value = {"true": True, "false": False}.get(text.lower(), text)
+        case _:
+            try:
+                value = ast.literal_eval(text)
+            except (ValueError, SyntaxError):
+                value = text
+    return value if place is None else _checked(path, value, place)
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(tree: ConfigLike, prefix: str = "") -> dict[str, Any]:
     leaves = {}
     for name, value in tree.items():
         path = f"{prefix}{name}"
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, ConfigLike) and len(value):
             leaves |= _flat(value, f"{path}.")
         else:
             leaves[path] = value

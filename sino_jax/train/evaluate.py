@@ -1,7 +1,7 @@
 """Errors of an operator on whole data sets, of any grids and scales, in bounded memory."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -126,8 +126,3 @@ def names(datasets: Sequence[Dataset]) -> list[str]:
         if len(set(chosen)) == len(chosen):
             return chosen
     return [str(dataset.path) for dataset in datasets]
-
-
-def mean_error(results: Mapping[str, Mapping[str, float]]) -> float:
-    """What the best checkpoint has least of: the mean over data sets of ``relative_l2``."""
-    return float(np.mean([metrics["relative_l2"] for metrics in results.values()]))

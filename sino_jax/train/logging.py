@@ -5,6 +5,7 @@ A run that resumes at step n first removes the lines after n, so that the file r
 had never been interrupted.
 """
 
+import hashlib
 import io
 import json
 import math
@@ -50,9 +51,11 @@ class Logger:
         self._active = active
         self._total = total_steps
         self._stream = sys.stderr if stream is None else stream
-        self._on_terminal = self._stream.isatty()
+        self._on_terminal = _is_terminal(self._stream)
         self._sinks = sinks if active else ()
         self._path = pathlib.Path(workdir) / FILE
+        if active:
+            _cut_torn_line(self._path)
         self._file = self._path.open("a") if active else None
         self._width = 0
         self._since = (0, time.monotonic())
@@ -99,7 +102,7 @@ class Logger:
 
     def show_summary(self) -> bool:
         """Shows the summary again if the run has one; returns whether it has."""
-        entries = _parse(self._path.read_text()) if self._active else []
+        entries = _parse(self._path) if self._active else []
         summaries = [entry for entry in entries if entry["kind"] == "summary"]
         if summaries:
             values = {k: v for k, v in summaries[-1].items() if k not in ("kind", "step", "time")}
@@ -122,7 +125,7 @@ class Logger:
     def close(self) -> None:
         """Ends the bar's line and closes all files; may be called twice."""
         if self._active and self._width:
-            self._stream.write("\n")
+            self._write("\n")
             self._width = 0
         if self._file is not None:
             self._file.close()
@@ -135,11 +138,20 @@ class Logger:
             return
         if self._on_terminal:
             # A bar overwrites itself; blanks remove what is left of a longer line.
-            self._stream.write("\r" + text.ljust(self._width) + ("" if transient else "\n"))
+            self._write("\r" + text.ljust(self._width) + ("" if transient else "\n"))
             self._width = len(text) if transient else 0
         else:
-            self._stream.write(text + "\n")
-        self._stream.flush()
+            self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        """Shows text. Nobody's watching is no reason to end a run: all is in the file, too."""
+        if self._stream is None:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # a broken pipe; a closed stream
+            self._stream = None
 
 
 class TensorBoard:
@@ -164,11 +176,12 @@ class WeightsAndBiases:
     def __init__(self, workdir: str | os.PathLike, project: str, config: Mapping[str, Any]):
         import wandb
 
+        place = pathlib.Path(workdir).absolute()
         self._run = wandb.init(
             project=project,
             dir=os.fspath(workdir),
-            name=pathlib.Path(workdir).name,
-            id=pathlib.Path(workdir).name,
+            name="/".join(place.parts[-3:]),
+            id=run_id(place, config),
             resume="allow",
             config=dict(config),
         )
@@ -178,6 +191,12 @@ class WeightsAndBiases:
 
     def close(self) -> None:
         self._run.finish()
+
+
+def run_id(workdir: pathlib.Path, config: Mapping[str, Any]) -> str:
+    """An identifier of its own for each directory and config, the same whenever a run resumes."""
+    text = json.dumps([str(workdir), config], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def progress_line(step: int, total: int, loss: float, speed: float, *, width: int = 24) -> str:
@@ -198,24 +217,45 @@ def duration(seconds: float) -> str:
 def read(workdir: str | os.PathLike, kind: str | None = None) -> list[dict[str, Any]]:
     """The entries of a run's metrics, of one kind or of all; a torn last line is left out."""
     path = pathlib.Path(workdir) / FILE
-    entries = _parse(path.read_text()) if path.exists() else []
+    entries = _parse(path) if path.exists() else []
     return [entry for entry in entries if kind in (None, entry["kind"])]
 
 
-def _parse(text: str) -> list[dict[str, Any]]:
-    # A killed process leaves at most an unfinished last line, which has no line end.
-    complete = text[: text.rfind("\n") + 1]
-    return [json.loads(line) for line in complete.splitlines()]
+def _parse(path: pathlib.Path) -> list[dict[str, Any]]:
+    """The entries of a file; what a crash made of others is left out."""
+    entries = []
+    for line in path.read_text(errors="replace").splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and {"kind", "step"} <= entry.keys():
+            entries.append(entry)
+    return entries
+
+
+def _cut_torn_line(path: pathlib.Path) -> None:
+    """Removes an unfinished last line, which a killed process leaves, before more is appended."""
+    if path.exists():
+        content = path.read_bytes()
+        if not content.endswith(b"\n"):
+            os.truncate(path, content.rfind(b"\n") + 1)
 
 
 def _remove_after(path: pathlib.Path, step: int) -> None:
     if not path.exists():
         return
-    entries = _parse(path.read_text())
-    kept = [entry for entry in entries if entry["step"] is None or entry["step"] <= step]
+    kept = [entry for entry in _parse(path) if entry["step"] is None or entry["step"] <= step]
     temporary = path.with_suffix(".tmp")
     temporary.write_text("".join(json.dumps(entry) + "\n" for entry in kept))
     temporary.replace(path)
+
+
+def _is_terminal(stream: io.TextIOBase | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
 
 
 def _finite_or_name(value: Any) -> Any:

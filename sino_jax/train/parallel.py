@@ -50,8 +50,26 @@ def started_by_slurm(environment: Mapping[str, str]) -> bool:
 
 
 def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """All devices (of all processes, by default) along one axis, in the order of processes."""
-    return Mesh(np.array(jax.devices() if devices is None else devices), (AXIS,))
+    """All devices (of all processes, by default) along one axis, in the order of processes.
+
+    Raises:
+      RuntimeError: the platform that was asked for has no device on this machine.
+    """
+    if devices is None:
+        try:
+            devices = jax.devices()
+        except RuntimeError as error:
+            asked = jax.config.jax_platforms
+            raise RuntimeError(
+                f"JAX_PLATFORMS is {asked!r}, but JAX finds no such device here: unset it, or set "
+                f"it to 'cpu' ({error})"
+            ) from None
+    return Mesh(np.array(devices), (AXIS,))
+
+
+def per_device(value: int, mesh: Mesh) -> np.ndarray:
+    """`value` for each of this process's devices."""
+    return np.full(mesh.size // jax.process_count(), value, np.int32)
 
 
 class Padded(NamedTuple):
@@ -104,9 +122,14 @@ def _placing(mesh: Mesh) -> Callable[[Any], Any]:
     return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, SPLIT))
 
 
+def same(mesh: Mesh) -> NamedSharding:
+    """The sharding of arrays that every device holds whole."""
+    return NamedSharding(mesh, SAME)
+
+
 def replicate(tree: Any, mesh: Mesh) -> Any:
     """Values that are equal on every process, as arrays that every device of the mesh holds."""
-    sharding = NamedSharding(mesh, SAME)
+    sharding = same(mesh)
 
     def place(x):
         if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):

@@ -1,5 +1,6 @@
 """Where a result comes from: the code's revision and the packages it ran with."""
 
+import functools
 import importlib.metadata
 import pathlib
 import platform
@@ -19,6 +20,7 @@ def describe() -> dict[str, str | dict[str, str]]:
     return {"revision": revision(), "versions": versions}
 
 
+@functools.cache  # the code that runs was read when the process started
 def revision() -> str:
     """``git describe`` of the source tree, or "unknown" if it is no repository."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]

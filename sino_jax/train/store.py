@@ -5,6 +5,7 @@ checkpoints before it untouched. Arrays pass through host memory, hence a checkp
 on the number of devices that wrote it. What a checkpoint holds: see `sino_jax.checkpoint`.
 """
 
+import json
 import math
 import os
 import pathlib
@@ -17,6 +18,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 
+from sino_jax import checkpoint
 from sino_jax.checkpoint import DIRECTORY, CheckpointError, digest, finished_steps, read
 from sino_jax.train.step import TrainState
 
@@ -42,15 +44,17 @@ class Store:
     def __init__(
         self, workdir: str | os.PathLike, *, keep: int, report: Callable[[str], None]
     ) -> None:
-        self._workdir = pathlib.Path(workdir).absolute()
+        self.workdir = pathlib.Path(workdir).absolute()
         self._report = report
+        self._errors = {step: checkpoint.error_at(workdir, step) for step in self.steps()}
+        _remove_unreadable_metrics(self.workdir)
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=_NewestAndBest(keep),
-            best_fn=lambda metrics: metrics["error"],
-            best_mode="min",
+            preservation_policy=_NewestAndBest(keep, self._errors),
             cleanup_tmp_directories=True,
+            # Otherwise a directory that cannot be made is waited for, five minutes long.
+            async_options=ocp.AsyncOptions(create_directories_asynchronously=False),
         )
-        self._manager = ocp.CheckpointManager(self._workdir / DIRECTORY, options=options)
+        self._manager = ocp.CheckpointManager(self.workdir / DIRECTORY, options=options)
 
     def __enter__(self) -> "Store":
         return self
@@ -65,31 +69,28 @@ class Store:
 
     def steps(self) -> list[int]:
         """Steps of the finished checkpoints, in increasing order."""
-        return finished_steps(self._workdir)
+        return finished_steps(self.workdir)
 
-    def save(
-        self, state: TrainState, meta: Mapping[str, Any], *, error: float | None = None
-    ) -> None:
+    def save(self, state: TrainState, meta: Mapping[str, Any]) -> None:
         """Starts to write a checkpoint; returns as soon as the state has been copied.
 
         A failure of the write before it is raised here as a `CheckpointError`.
 
         Args:
           state: the state. It may be donated to the next step afterwards.
-          meta: JSON-like values to keep with it.
-          error: what the best checkpoint has least of, if it was evaluated.
+          meta: JSON-like values to keep with it; ``evaluation``, if there, ranks the checkpoint.
         """
-        if error is None or not math.isfinite(error):
-            error = math.inf
         items = _to_items(state)
-        meta = {**meta, "digests": {name: digest(item) for name, item in items.items()}}
+        meta = json.loads(json.dumps(meta))
+        meta["digests"] = {name: digest(item) for name, item in items.items()}
+        meta["digests"][checkpoint.META] = checkpoint.digest_meta(meta)
         arguments = {name: ocp.args.StandardSave(item) for name, item in items.items()}
         step = int(state.step)
+        self._errors[step] = checkpoint.mean_error(meta.get("evaluation"))
         self._guarded(
             lambda: self._manager.save(
                 step,
                 args=ocp.args.Composite(meta=ocp.args.JsonSave(meta), **arguments),
-                metrics={"error": error},
                 force=True,
             )
         )
@@ -99,23 +100,33 @@ class Store:
         self._guarded(self._manager.wait_until_finished)
 
     def restore(self, like: TrainState) -> Restored | None:
-        """The newest checkpoint that is intact, or None if there is none at all.
+        """The newest checkpoint that is intact, or None if the run has none at all.
 
-        A damaged checkpoint is reported, moved to ``workdir/damaged``, and the one before it is
-        taken. Raises a `CheckpointError` if all are damaged, or if the checkpoint belongs to
-        another model or optimiser than `like`, of which only shapes and dtypes are read.
+        Damaged checkpoints are reported, moved to ``workdir/damaged``, and the one before them is
+        taken. Raises a `CheckpointError` if all are damaged, which are then left where they are, or
+        if the checkpoint belongs to another model or optimiser than `like`, of which only shapes
+        and dtypes are read.
         """
         steps = self.steps()
+        damaged = []
         for step in reversed(steps):
             try:
-                items, meta = read(self._workdir, step)
+                items, meta = read(self.workdir, step)
             except CheckpointError as error:
                 self._report(f"{error}; falling back to the one before")
-                self._set_aside(step)
+                damaged.append(step)
                 continue
-            return Restored(_from_items(items, like), meta)
-        if steps:
-            raise CheckpointError(f"no checkpoint of steps {steps} in {self._workdir} is readable")
+            restored = Restored(_from_items(items, like), meta)
+            for one in damaged:
+                self._set_aside(one)
+            return restored
+        lost = sorted(path.name for path in (self.workdir / DAMAGED).glob("*"))
+        if steps or lost:
+            raise CheckpointError(
+                f"no checkpoint of steps {steps} in {self.workdir} is readable"
+                + (f" (set aside before as damaged: {', '.join(lost)})" if lost else "")
+                + ": restore one of them, or delete the directory to begin anew"
+            )
         return None
 
     def _guarded(self, write: Callable[[], Any]) -> None:
@@ -126,33 +137,50 @@ class Store:
             kept = self.steps()
             last = f"the last good one is of step {kept[-1]}" if kept else "there is none"
             raise CheckpointError(
-                f"could not write a checkpoint to {self._workdir}: {error} ({last}; "
+                f"could not write a checkpoint to {self.workdir}: {error} ({last}; "
                 "make room or repair the disk, then start the run again to resume)"
             ) from error
 
     def _set_aside(self, step: int) -> None:
         if jax.process_index() == 0:
-            place = self._workdir / DAMAGED
+            place = self.workdir / DAMAGED
             place.mkdir(exist_ok=True)
             number = len(list(place.iterdir()))
-            (self._workdir / DIRECTORY / str(step)).rename(place / f"{step}-{number}")
+            (self.workdir / DIRECTORY / str(step)).rename(place / f"{step}-{number}")
         if jax.process_count() > 1:
             multihost_utils.sync_global_devices(f"checkpoint {step} set aside")
         self._manager.reload()
 
 
 class _NewestAndBest:
-    """Orbax preservation policy: the newest checkpoints, and the best of those with an error."""
+    """Orbax preservation policy: the newest checkpoints, and the best of those with an error.
 
-    def __init__(self, keep: int):
-        self._keep = keep
+    Args:
+      keep: number of newest ones.
+      errors: of all checkpoints by step, infinite for those without; read when it is asked.
+    """
+
+    def __init__(self, keep: int, errors: Mapping[int, float]):
+        self._keep, self._errors = keep, errors
 
     def should_preserve(self, checkpoints, *, context) -> list[bool]:
         del context
-        errors = [(c.metrics or {}).get("error", math.inf) for c in checkpoints]
+        errors = [self._errors.get(info.step, math.inf) for info in checkpoints]
         best = min(errors, default=math.inf)
         first_recent = len(checkpoints) - self._keep
         return [i >= first_recent or error == best < math.inf for i, error in enumerate(errors)]
+
+
+def _remove_unreadable_metrics(workdir: pathlib.Path) -> None:
+    """Removes torn metrics of Orbax, which earlier releases wrote and nothing here reads.
+
+    Orbax parses all of them when it opens a directory, and fails.
+    """
+    for file in (workdir / DIRECTORY).glob("*/metrics/metrics"):
+        try:
+            json.loads(file.read_text())
+        except ValueError:
+            file.unlink(missing_ok=True)
 
 
 def _to_items(state: TrainState) -> dict[str, Any]:

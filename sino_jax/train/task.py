@@ -3,21 +3,24 @@
 `sino_jax.train` knows nothing but this, so that anything with these parts can be trained.
 """
 
+import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
 from jax.sharding import Mesh
 from ml_collections import FrozenConfigDict
 
 from sino_jax import data, equations, scale_range, superdomain
-from sino_jax.data import Dataset, batches
+from sino_jax.data import Dataset
 from sino_jax.equations import Equation
-from sino_jax.loss import choose, crops, training_loss
-from sino_jax.loss.crops import Choice
+from sino_jax.loss import CropDraw, crops, draw_crops, training_loss
 from sino_jax.models import network
-from sino_jax.train import evaluate
-from sino_jax.train.config import to_dict
+from sino_jax.train import evaluate, verification
+from sino_jax.train.config import reject_unknown, to_dict
 from sino_jax.train.step import LossFn, Params
 from sino_jax.types import Key
 
@@ -25,21 +28,28 @@ from sino_jax.types import Key
 Loss = Callable[..., tuple[Any, dict[str, Any]]]
 Results = dict[str, dict[str, float]]
 
+# All but what the trainer itself gives to the loss.
+LOSS_OPTIONS = tuple(
+    name
+    for name in inspect.signature(training_loss).parameters
+    if name not in ("apply_fn", "params", "instance", "equation", "key", "progress", "super_prior")
+)
+
 
 class Task(NamedTuple):
     """The parts of a run that depend on its equation, model and data.
 
     Attributes:
       init: key -> weights.
-      loss_at: ``loss_at(step, total_steps)``, a `sino_jax.train.step.LossFn`; few different ones,
-        since each is compiled.
+      loss_at: ``loss_at(dataset, step, total_steps)``, the `sino_jax.train.step.LossFn` of a step
+        whose batch is of ``train[dataset]``; few different ones, since each is compiled.
       train: data sets to draw batches from.
       evaluate: ``evaluate(params, mesh) -> {data set: {metric: mean}}``; empty without test data.
       meta: JSON-like facts to keep with every checkpoint.
     """
 
     init: Callable[[Key], Params]
-    loss_at: Callable[[int, int], LossFn]
+    loss_at: Callable[[int, int, int], LossFn]
     train: Sequence[Dataset]
     evaluate: Callable[[Params, Mesh], Results]
     meta: Mapping[str, Any]
@@ -48,6 +58,7 @@ class Task(NamedTuple):
 def build(
     config: FrozenConfigDict,
     *,
+    equation: Equation | None = None,
     loss: Loss | None = None,
     super_prior: superdomain.Prior | None = None,
 ) -> Task:
@@ -55,25 +66,19 @@ def build(
 
     Args:
       config: see `sino_jax.train.config.complete`.
+      equation: the one that ``config.equation`` names; None looks it up in `sino_jax.equations`.
       loss: replaces `sino_jax.loss.training_loss` with the options of ``config.loss``.
       super_prior: an option of `sino_jax.loss.training_loss` that is no data.
     """
-    equation = equations.get(config.equation)
-    train = [data.load(path) for path in config.data.train]
-    if config.data.stride:
-        train = [dataset.with_window(stride=config.data.stride) for dataset in train]
-    test = [data.load(path) for path in config.data.test]
-    if not train:
-        raise ValueError("config.data.train must name at least one data set, got none")
-    for dataset in (*train, *test):
-        if dataset.equation != equation.name:
-            raise ValueError(
-                f"config.equation is {equation.name!r}, but {dataset.path} holds data of "
-                f"{dataset.equation!r}"
-            )
-    statistics = data.statistics(train) if config.data.normalise else None
-    model, apply_fn = network.build(config, equation, statistics)
+    equation = equations.get(config.equation if equation is None else equation)
     options = to_dict(config.loss)
+    if loss is None:
+        for name in options:
+            reject_unknown(name, LOSS_OPTIONS, where="config.loss")
+    network.build(config.model, equation, None)  # a wrong model is refused before data is read
+    train, test = verification.datasets(config.data, equation)
+    statistics = data.statistics(train) if config.data.normalise else None
+    model, apply_fn = network.build(config.model, equation, statistics)
     fitting = [
         {
             **options,
@@ -88,22 +93,28 @@ def build(
     )
 
     @functools.cache
-    def loss_fn(choice: Choice) -> LossFn:
+    def loss_fn(draw: CropDraw) -> LossFn:
         chosen = loss or functools.partial(
-            training_loss, **{**options, **choice._asdict()}, super_prior=super_prior
+            training_loss, **{**options, **draw._asdict()}, super_prior=super_prior
         )
         return lambda params, batch, key, progress: chosen(
             apply_fn, params, batch, equation=equation, key=key, progress=progress
         )
 
-    def loss_at(step: int, total_steps: int) -> LossFn:
+    def loss_at(dataset: int, step: int, total_steps: int) -> LossFn:
         if loss:
-            return loss_fn(Choice((), ()))
-        given = fitting[batches.drawn_from(train, step, **batch_order(config))]
-        return loss_fn(choose(given, seed=config.seed, step=step, total_steps=total_steps))
+            return loss_fn(CropDraw((), ()))
+        given = fitting[dataset]
+        return loss_fn(draw_crops(given, seed=config.seed, step=step, total_steps=total_steps))
+
+    def init(key: Key) -> Params:
+        # Weights are as precise as the data, also where JAX_ENABLE_X64 makes double the default.
+        double = any(np.finfo(f.dtype).bits == 64 for d in train for f in d.fields.values())
+        with contextlib.nullcontext() if double else jax.enable_x64(False):
+            return network.init(model, equation, train[0].grid, key)
 
     return Task(
-        init=lambda key: network.init(model, equation, train[0].grid, key),
+        init=init,
         loss_at=loss_at,
         train=train,
         evaluate=_evaluation(config, equation, apply_fn, test, trained),
@@ -115,15 +126,6 @@ def build(
             "datasets": {str(dataset.path): dataset.digest for dataset in (*train, *test)},
         },
     )
-
-
-def batch_order(config: FrozenConfigDict) -> dict[str, Any]:
-    """What the order of batches depends on besides the data; options of `batches.draw`."""
-    return {
-        "seed": config.seed,
-        "batch_size": config.data.batch_size,
-        "keep_remainder": True,
-    }
 
 
 def _evaluation(

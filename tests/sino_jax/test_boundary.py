@@ -46,8 +46,17 @@ def test_magnitude_is_the_standard_deviation_per_example_and_scales_with_the_dat
     )
 
 
-@pytest.mark.parametrize(("constant", "expected"), [(0.0, 1.0), (-2.5, 2.5)])
-def test_magnitude_of_constant_boundary_data_is_safe_to_divide_by(constant, expected):
+@pytest.mark.parametrize("power", [-110, -70, 100])
+def test_magnitude_is_homogeneous_where_squares_leave_the_range(power):
+    channels = field((3, 5, 7, 4)) + jnp.float32(10.0)
+    factor = jnp.float32(2.0**power)
+    np.testing.assert_array_equal(
+        boundary.magnitude(factor * channels), factor * boundary.magnitude(channels)
+    )
+
+
+@pytest.mark.parametrize(("constant", "expected"), [(0.0, 0.0), (-2.5, 2.5)])
+def test_magnitude_of_constant_boundary_data_has_a_gradient(constant, expected):
     channels = jnp.full((1, 5, 7, 4), constant, jnp.float32)
     np.testing.assert_allclose(boundary.magnitude(channels), [expected], rtol=1e-6)
     gradient = jax.grad(lambda c: boundary.magnitude(c).sum())(channels)

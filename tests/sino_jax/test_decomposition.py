@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sino_jax import base, equations, partition
-from sino_jax.decomposition import refine, refine_history, refine_levels
+from sino_jax.decomposition import refine, refine_history
 from sino_jax.partition import cover, weights
 from tests.exact_operators import darcy_operator
 
@@ -163,6 +163,38 @@ def test_many_patches_converge_to_the_solution_on_a_rectangle(x64, patches, star
     np.testing.assert_allclose(refined.solution, solution, atol=1e-9)
 
 
+def test_memory_accelerates_to_the_same_limit(x64):
+    """Anderson's iterates on an affine map are those of GMRES: far fewer than Schwarz's own."""
+    coefficient, g, scale, solution = constant_darcy((37, 26), batch=2)
+    counts = {}
+    for memory in (0, 12):
+        refined = refine_history(
+            harmonic_operator, None, coefficient, g, scale, equation="darcy", patches=(3, 2),
+            overlap=5, iterations=120, tolerance=1e-7, start="zeros", memory=memory,
+        )  # fmt: skip
+        counts[memory] = len(refined.change)
+        np.testing.assert_allclose(refined.solution, solution, atol=1e-5)
+    assert counts[12] < 0.5 * counts[0]
+    batch_alone = refine_history(
+        harmonic_operator, None, coefficient[1:], g[1:], scale[1:], equation="darcy",
+        patches=(3, 2), overlap=5, iterations=6, start="zeros", memory=12,
+    )  # fmt: skip
+    together = refine_history(
+        harmonic_operator, None, coefficient, g, scale, equation="darcy",
+        patches=(3, 2), overlap=5, iterations=6, start="zeros", memory=12,
+    )  # fmt: skip
+    np.testing.assert_allclose(batch_alone.solution[0], together.solution[1], atol=1e-9)
+
+
+def test_inner_edges_are_where_patches_end_inside_the_domain():
+    layout = cover((9, 5), (2, 1), 3)
+    found = partition.inner_edges(layout)
+    assert layout.starts == ((0, 3), (0,))
+    expected = np.zeros((9, 5), bool)
+    expected[[3, 5]] = True
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_residual_criterion_stops_when_the_residual_has_fallen(x64):
     # Bilinear data: its harmonic extension has no residual in any second-order stencil.
     x, y = np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33), indexing="ij")
@@ -209,19 +241,6 @@ def test_batched_and_looped_patches_agree_and_jit_changes_nothing(x64):
     )
 
 
-def test_levels_carry_information_across_the_domain_first(x64):
-    coefficient, g, scale, solution = constant_darcy((49, 49))
-    options = dict(equation="darcy", overlap=5, start="zeros")
-    arguments = (harmonic_operator, None, coefficient, g, scale)
-    levels = refine_levels(*arguments, levels=(2, 4), iterations=4, **options)
-    coarse = refine_history(*arguments, patches=2, iterations=4, **options)
-    fine = refine_history(*arguments, patches=4, iterations=8, **options)
-    np.testing.assert_allclose(levels.change[:4], coarse.change, rtol=1e-9)
-    assert levels.change.shape == (8, 1)
-    assert levels.residual.shape == (9, 1)
-    assert norm(levels.solution - solution) < 0.5 * norm(fine.solution - solution)
-
-
 @pytest.mark.parametrize(
     ("name", "shape", "patches", "size"),
     [
@@ -265,6 +284,7 @@ def test_every_boundary_value_equation_in_one_call_with_its_rescaled_parameter(
         (dict(ramp=0), "ramp must be at least 1"),
         (dict(criterion="error"), "criterion must be one of"),
         (dict(iterations=-1), "iterations must not be negative"),
+        (dict(memory=-1), "memory must not be negative"),
         (dict(patches_per_call=0), "patches_per_call must be at least 1"),
         (dict(equation="navier_stokes"), "no boundary data"),
         (dict(equation="helmholz"), "did you mean 'helmholtz'"),

@@ -18,7 +18,7 @@ def place(tmp_path_factory):
     """A portable operator with random weights."""
     equation = equations.get("darcy")
     config = configs.complete(runs.fno_config(["unused"]))
-    model, apply_fn = network.build(config, equation, None)
+    model, apply_fn = network.build(config.model, equation, None)
     params = network.init(model, equation, (9, 9), jax.random.key(0))
     meta = {
         "config": configs.to_dict(config),
@@ -65,13 +65,23 @@ def test_refinement_and_estimates_are_those_of_the_operator(place, problems, tmp
     options = ("--refine=2", "--estimate", f"--points_per_batch={3 * 17 * 13}", "--overlap=5")
     found = run(place, tmp_path, *options)
     trained = operator.load(place)
-    refined = trained.refine(*problems.values(), iterations=2, overlap=5)
+    refined = trained.refine_history(*problems.values(), iterations=2, overlap=5)
     np.testing.assert_allclose(found["solution"], refined.solution, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(found["change"], refined.change.T, rtol=1e-3)
     errors = trained.estimate_error(*problems.values(), solution=refined.solution)
     np.testing.assert_allclose(found["error_estimate"], errors.relative, rtol=1e-3)
     np.testing.assert_allclose(found["error_upper"], errors.upper, rtol=1e-3)
     assert found["error_bound"].shape == (5,)
+
+
+def test_solving_to_a_tolerance_is_that_of_the_operator(place, problems, tmp_path):
+    found = run(place, tmp_path, "--tolerance=1e-4", f"--points_per_batch={2 * 17 * 13}")
+    solved = operator.load(place).solve(*problems.values(), tolerance=1e-4)
+    np.testing.assert_allclose(found["solution"], solved.solution, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(found["iterations"], solved.iterations)
+    np.testing.assert_allclose(found["history"], solved.history.T, rtol=0.05)
+    assert found["reached"].all()
+    assert (found["error_bound"] <= 1e-4).all()
 
 
 def test_iterations_after_the_tolerance_are_marked(place, problems, tmp_path):

@@ -118,3 +118,35 @@ def test_prefetching_keeps_the_order_and_raises_where_the_item_is_due():
     assert loaded[:4] == [2, 3, 4, 5]
     with pytest.raises(ValueError, match="depth must be at least 1"):
         next(prefetch(load, range(3), depth=0))
+
+
+def test_a_cache_that_cannot_be_written_is_done_without_and_said_once(
+    tmp_path, capsys, monkeypatch
+):
+    import jax
+
+    before = jax.config.jax_compilation_cache_dir
+    (tmp_path / "file").write_text("")
+    assert runtime.use_compilation_cache(tmp_path / "file" / "cache") is None
+    assert capsys.readouterr().err.count("compiled programs are not kept") == 1
+    assert jax.config.jax_compilation_cache_dir == before
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path / "file"))
+    monkeypatch.delenv(runtime.CACHE_SWITCH, raising=False)
+    assert runtime.use_compilation_cache() is None
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_closed_stderr_is_not_taken_by_the_next_file(tmp_path):
+    program = f"""
+import os
+os.close(2)
+from sino_jax import runtime
+runtime.reserve_standard_streams()
+runtime.say("nobody reads this")
+file = open({os.fspath(tmp_path / "metrics")!r}, "w")
+os.write(2, b"a library complains")
+print(file.fileno())
+"""
+    (number,) = printed(program)
+    assert int(number) > 2
+    assert (tmp_path / "metrics").read_text() == ""

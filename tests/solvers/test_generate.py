@@ -142,8 +142,9 @@ def test_the_tail_of_a_spectrum():
 
 def test_an_unresolved_flow_is_refused(tmp_path):
     limits = burgers_config.get_config("tiny").limits.to_dict()
+    settings = coarse_burgers(limits=limits, scale=1000)
     with pytest.raises(fill.RefusedSamples, match=r"sample \d: .*tail .* exceeds 0.0001"):
-        generate.generate(coarse_burgers(limits=limits, initial_law="strong"), tmp_path)
+        generate.generate(settings, tmp_path)
     assert (tmp_path / storage.PARTS / "block-00000.npz").exists()
 
 

@@ -10,10 +10,11 @@ import scipy.fft
 import scipy.sparse
 from jax.test_util import check_grads
 
-from sino_jax import base, boundary, grid
+from sino_jax import base, grid
 from sino_jax.base.sine_transform import sine_transform
 from solvers import darcy as darcy_solver
 from solvers import helmholtz as helmholtz_solver
+from tests.exact_operators import ring
 
 # Compiled whole: operation by operation, every new shape would be compiled dozens of times.
 coons = jax.jit(base.coons)
@@ -95,8 +96,8 @@ def test_trace_is_the_boundary_data_and_the_interior_is_never_read(x64, shape, e
     g = random_field(shape, channels=2, is_complex=is_complex)
     for name, extend in every_base(extent).items():
         u = extend(g)
-        np.testing.assert_allclose(boundary.ring(u), boundary.ring(g), atol=1e-14, err_msg=name)
-        np.testing.assert_allclose(extend(boundary.ring(g)), u, rtol=1e-10, err_msg=name)
+        np.testing.assert_allclose(ring(u), ring(g), atol=1e-14, err_msg=name)
+        np.testing.assert_allclose(extend(ring(g)), u, rtol=1e-10, err_msg=name)
 
 
 @pytest.mark.parametrize(("shape", "extent"), RECTANGLES)

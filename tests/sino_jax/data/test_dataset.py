@@ -9,6 +9,7 @@ import pytest
 
 from sino_jax import data
 from sino_jax.data import batches
+from sino_jax.data import dataset as dataset_module
 from tests.dataset_files import write_dataset
 
 
@@ -30,7 +31,7 @@ def test_what_is_written_is_what_is_loaded(tmp_path):
     np.testing.assert_array_equal(instance.scale, np.float32([4, 4]))
     assert instance.boundary is None
     assert (dataset.grid, dataset.equation, len(dataset)) == ((5, 6), "darcy", 10)
-    assert set(data.REQUIRED) == set(dataset.meta)
+    assert set(dataset_module.REQUIRED) == set(dataset.meta)
     assert all(isinstance(field, np.memmap) for field in dataset.fields.values())
     assert sorted(p.name for p in dataset.path.iterdir()) == [
         "coefficient.npy",
@@ -66,51 +67,55 @@ def test_an_epoch_sees_every_example_once_and_depends_on_seed_and_epoch_only(tmp
         data.load(write_dataset(tmp_path / "a", fields(12, 5))),
         data.load(write_dataset(tmp_path / "b", fields(8, 7))),
     ]
-    steps = batches.steps_per_epoch(sets, 4)
+    order = batches.Order.of(sets, seed=0, batch_size=4)
+    steps = order.steps_per_epoch
     assert steps == 3 + 2
 
-    def epoch(number, seed=0):
-        drawn = [
-            batches.draw(sets, number * steps + i, seed=seed, batch_size=4) for i in range(steps)
-        ]
+    def epoch(number, order=order):
+        drawn = [order.draw(number * steps + i) for i in range(steps)]
         return [(draw.dataset, *draw.ids.tolist()) for draw in drawn]
 
     seen = sorted((first, example) for first, *rest in epoch(0) for example in rest)
     assert seen == [(0, i) for i in range(12)] + [(1, i) for i in range(8)]
     assert epoch(1) == epoch(1)
-    for one, other in pairwise([epoch(0), epoch(1), epoch(0, seed=1)]):
+    other_seed = batches.Order.of(sets, seed=1, batch_size=4)
+    for one, other in pairwise([epoch(0), epoch(1), epoch(0, other_seed)]):
         assert one != other
 
 
 def test_batches_do_not_change_between_releases(tmp_path):
     sets = [data.load(write_dataset(tmp_path / "a", fields(6)))]
-    ids = [batches.draw(sets, step, seed=7, batch_size=3).ids.tolist() for step in range(4)]
+    order = batches.Order.of(sets, seed=7, batch_size=3)
+    ids = [order.draw(step).ids.tolist() for step in range(4)]
     assert ids == [[3, 5, 0], [1, 4, 2], [1, 5, 3], [4, 0, 2]]
+    np.testing.assert_array_equal(
+        batches.batch(sets, 1, seed=7, batch_size=3).solution, sets[0].examples(ids[1]).solution
+    )
 
 
-def test_remainders_are_kept_on_request(tmp_path):
-    sets = [data.load(write_dataset(tmp_path / "a", fields(10)))]
-    options = {"seed": 0, "batch_size": 4, "keep_remainder": True}
-    assert batches.steps_per_epoch(sets, 4) == 2
-    assert batches.steps_per_epoch(sets, 4, keep_remainder=True) == 3
-    ids = np.concatenate([batches.draw(sets, step, **options).ids for step in range(3)])
-    assert sorted(ids) == list(range(10))
-    assert [len(b.scale) for b in batches.in_order(sets[0], 4)] == [4, 4, 2]
-
-
-def test_processes_share_the_global_batch(tmp_path):
-    sets = [data.load(write_dataset(tmp_path / "a", fields(12)))]
-    whole = batches.batch(sets, 2, seed=3, batch_size=4)
-    parts = [
-        batches.batch(sets, 2, seed=3, batch_size=4, process_index=i, process_count=2)
-        for i in range(2)
+def test_batches_of_two_data_sets_do_not_change_between_releases():
+    """What the releases before `Order` drew: a run that they began goes on with the same."""
+    order = batches.Order((5, 4), seed=2, batch_size=2, keep_remainder=True)
+    assert [(draw.dataset, draw.ids.tolist()) for draw in map(order.draw, range(7))] == [
+        (1, [1, 3]),
+        (0, [4, 1]),
+        (0, [0, 3]),
+        (0, [2]),
+        (1, [0, 2]),
+        (1, [3, 1]),
+        (0, [1, 2]),
     ]
-    joined = np.concatenate([part.solution for part in parts])
-    np.testing.assert_array_equal(joined, whole.solution)
-    with pytest.raises(ValueError, match="batch_size must divide evenly"):
-        batches.batch(sets, 2, seed=3, batch_size=5, process_count=2)
+
+
+def test_remainders_are_kept_on_request():
+    order = batches.Order((10,), seed=0, batch_size=4, keep_remainder=True)
+    assert batches.Order((10,), seed=0, batch_size=4).steps_per_epoch == 2
+    assert order.steps_per_epoch == 3
+    drawn = [order.draw(step).ids for step in range(3)]
+    assert sorted(np.concatenate(drawn)) == list(range(10))
+    assert [len(ids) for ids in drawn] == [4, 4, 2]
     with pytest.raises(ValueError, match="batch_size must be at most"):
-        batches.batch(sets, 0, seed=3, batch_size=16)
+        batches.Order((12,), seed=3, batch_size=16)
 
 
 def test_statistics_are_those_of_the_real_channels_and_of_training_data_only(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import resolution_freedom
 from sino_jax import models
-from sino_jax.nn import bands, spectral
+from sino_jax.nn import backend, bands, spectral
 
 SMALL = {
     "fno": dict(n_modes=(6, 5), hidden_channels=8, n_layers=2),
@@ -80,13 +80,33 @@ def test_every_parameter_has_a_gradient(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_homogeneous_in_the_boundary_data(name):
-    """The magnitude normaliser: multiplying the boundary data multiplies the output."""
+    """The magnitude normaliser: multiplying the boundary data multiplies the output, down to 0."""
     model, inputs = _model(name, boundary_channels=2), _inputs()
     variables = _variables(model, inputs)
-    scaled = inputs.at[..., 1:].multiply(7.0)
     apply = jax.jit(model.apply)
-    expected = 7 * apply(variables, inputs, SCALE)
-    np.testing.assert_allclose(apply(variables, scaled, SCALE), expected, rtol=1e-4, atol=1e-4)
+    outputs = apply(variables, inputs, SCALE)
+    for factor in (7.0, 1e-30):
+        scaled = apply(variables, inputs.at[..., 1:].multiply(factor), SCALE)
+        np.testing.assert_allclose(scaled / factor, outputs, rtol=1e-4, atol=1e-4)
+    nothing = apply(variables, inputs.at[..., 1:].set(0.0), SCALE)
+    np.testing.assert_array_equal(nothing, jnp.zeros_like(outputs))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plain_forms_of_other_backends_give_the_same_gradient(name, monkeypatch):
+    model, inputs = _model(name), _inputs()
+    variables = _variables(model, inputs)
+
+    def gradient():
+        return jax.jit(jax.grad(lambda v: jnp.sum(model.apply(v, inputs, SCALE) ** 2)))(variables)
+
+    with_cpu_forms = gradient()
+    monkeypatch.setattr(backend, "forms_for_cpu", lambda: False)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3 * np.abs(a).max()),
+        with_cpu_forms,
+        gradient(),
+    )
 
 
 def _shift_error(model, shift=(4, -4), grid=(16, 16)):

@@ -7,9 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sino_jax import base, boundary, channels, equations
+from sino_jax import base, channels, equations, krylov
+from sino_jax.loss import relative_l2
 from sino_jax.models import build
 from sino_jax.models.with_base import WithBase, boundary_field
+from sino_jax.types import Instance
+from tests.exact_operators import ring
 
 CASES = [("darcy", "coons", 0.0), ("darcy", "harmonic", 0.0), ("helmholtz", "helmholtz", 0.05)]
 SHAPE = (13, 10)
@@ -29,14 +32,14 @@ def problem(name, *, constant=False, batch=2):
     return coefficient, g, jax.vmap(equation.inputs)(coefficient, g), jnp.linspace(4.0, 7.0, batch)
 
 
-def operator(name, base_name, shift=0.0):
+def operator(name, base_name, shift=0.0, **options):
     equation = equations.get(name)
     config = dict(
         name="fno", n_modes=(4, 4), hidden_channels=8, n_layers=1, base=base_name,
         in_channels=equation.input_channels, out_channels=equation.output_channels,
         boundary_channels=equation.boundary_channels,
     )  # fmt: skip
-    return build({**config, "base_shift": shift} if shift else config)
+    return build({**config, **({"base_shift": shift} if shift else {}), **options})
 
 
 @functools.cache
@@ -59,7 +62,7 @@ def test_trace_is_the_boundary_data_for_any_weights(x64, name, base_name, shift)
     output = compiled(name, base_name, shift)(variables, inputs, scale)
     expected = channels.to_channels(g)
     for i in range(len(g)):
-        np.testing.assert_allclose(boundary.ring(output[i]), boundary.ring(expected[i]), atol=1e-13)
+        np.testing.assert_allclose(ring(output[i]), ring(expected[i]), atol=1e-13)
     # The inside is the network's: it is not the base alone.
     without = jax.tree.map(jnp.zeros_like, variables)
     base_alone = compiled(name, base_name, shift)(without, inputs, scale)
@@ -107,10 +110,51 @@ def test_gradients_are_finite_and_reach_every_parameter_unless_the_base_is_exact
         assert largest < 1e-12 if constant else largest > 1e-8, jax.tree_util.keystr(path)
 
 
+@pytest.mark.parametrize(("name", "base_name"), [case[:2] for case in CASES[1:]])
+def test_iterations_bring_the_base_to_the_solution_and_the_gate_closes(x64, name, base_name):
+    """With random weights: the output's error is what the base left out, and goes with it."""
+    coefficient, g, inputs, _ = problem(name)
+    scale = jnp.array([1.0, 3.0])
+    extent = base.square_cells(SHAPE)
+    instance = Instance(coefficient, g, scale)
+    exact = krylov.solve(
+        instance, equation=equations.get(name), tolerance=1e-12, extent=extent
+    ).solution
+    exact = channels.to_channels(exact)
+    errors = {}
+    for iterations in (0, 2, 6):
+        model = operator(name, base_name, base_iterations=iterations, base_gate="residual")
+        variables = random_variables(model, inputs, scale)
+        output = jax.jit(model.apply)(variables, inputs, scale)
+        for i in range(len(g)):
+            rings = ring(output[i]), ring(channels.to_channels(g)[i])
+            np.testing.assert_allclose(*rings, atol=1e-13)
+        of_base = jax.jit(model.apply)(jax.tree.map(jnp.zeros_like, variables), inputs, scale)
+        errors[iterations] = jnp.stack([relative_l2(u, exact) for u in (output, of_base)])
+        assert (jnp.abs(output - of_base).max(axis=(1, 2, 3)) > 0).all()
+    for before, after in ((0, 2), (2, 6)):
+        assert (errors[after] < 0.4 * errors[before]).all()
+
+
+def test_gradients_pass_through_iterations_and_gate(x64):
+    _, _, inputs, scale = problem("helmholtz")
+    model = operator("helmholtz", "helmholtz", 0.05, base_iterations=1, base_gate="residual")
+    variables = random_variables(model, inputs, scale)
+
+    @jax.jit
+    def loss(inputs, step):
+        moved = inputs + step * jnp.cos(3 * inputs)
+        return jnp.sum(model.apply(variables, moved, scale) ** 2)
+
+    slope = jax.grad(loss, argnums=1)(inputs, 0.0)
+    difference = (loss(inputs, 1e-5) - loss(inputs, -1e-5)) / 2e-5
+    np.testing.assert_allclose(slope, difference, rtol=1e-5)
+
+
 def test_boundary_field_inverts_the_extension_of_traces(x64):
     _, g, inputs, _ = problem("helmholtz")
-    ring = jax.vmap(boundary.ring)(channels.to_channels(g))
-    np.testing.assert_array_equal(boundary_field(inputs[..., 1:]), ring)
+    expected = jax.vmap(ring)(channels.to_channels(g))
+    np.testing.assert_array_equal(boundary_field(inputs[..., 1:]), expected)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +164,9 @@ def test_boundary_field_inverts_the_extension_of_traces(x64):
         (dict(base="harmonic", out_channels=1), 4, "a coefficient before the 4"),
         (dict(base="harmonic", out_channels=1, shift=0.1), 5, "shift is an option"),
         (dict(base="helmholtz", out_channels=1), 5, "pairs"),
+        (dict(base="harmonic", out_channels=1, gate="wide"), 5, "gate must be one of"),
+        (dict(base="coons", out_channels=1, iterations=2), 5, "knows its equation"),
+        (dict(base="harmonic", out_channels=1, iterations=-1), 5, "must not be negative"),
     ],
 )
 def test_bad_input(fields, channels, message):

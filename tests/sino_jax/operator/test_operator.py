@@ -1,5 +1,6 @@
 """A trained operator in a user's hands: layouts, warnings, refinement, estimates, bad input."""
 
+import functools
 import json
 import warnings
 
@@ -11,8 +12,9 @@ import pytest
 from sino_jax import base, checkpoint, equations, operator, train
 from sino_jax.diagnostics.error_estimate import Calibration, calibrate
 from sino_jax.loss import relative_l2
+from sino_jax.loss.crops import trained_range
 from sino_jax.operator import Operator, portable
-from sino_jax.scale_range import ScaleWarning, trained_range
+from sino_jax.scale_range import ScaleWarning
 from solvers import darcy
 from tests import training_runs as runs
 
@@ -164,12 +166,12 @@ def test_directories_that_hold_no_operator(trained, workdir, tmp_path):
 
 def test_checkpoints_without_ranges_take_them_from_the_data(trained, tmp_path):
     meta = {name: value for name, value in trained.meta.items() if name != "grids"}
-    assert operator._with_ranges(meta, trained.equation) == {
+    assert operator.operator._with_ranges(meta, trained.equation) == {
         **trained.meta,
         "grids": [(17, 17)],
     }
     lost = {**meta, "config": {"data": {"train": [str(tmp_path / "gone")]}, "loss": {}}}
-    unknown = operator._with_ranges(lost, trained.equation)
+    unknown = operator.operator._with_ranges(lost, trained.equation)
     assert unknown["grids"] == []
     assert unknown["scale_range"] == [4.0, 4.0]
 
@@ -206,14 +208,39 @@ def test_refining_with_training_size_patches_reaches_the_solution():
     coefficient = np.ones_like(boundary)
     trained = exact()
     truth = trained._solve(0.0, trained._problems(coefficient, boundary, 8.0)[0])[0]
-    refined = trained.refine(coefficient, boundary, 16.0, start="zeros", iterations=25)
+    refined = trained.refine_history(coefficient, boundary, 16.0, start="zeros", iterations=25)
     assert refined.solution.shape == (33, 41, 1)
     assert refined.change.shape == (25,)
     assert refined.residual.shape == (26,)
     assert relative_l2(refined.solution[None], truth[None])[0] < 0.05
+    alone = trained.refine(coefficient, boundary, 16.0, start="zeros", iterations=25)
+    np.testing.assert_array_equal(alone, refined.solution)
     # One step from the solution, given as an array, changes nothing.
-    stays = trained.refine(coefficient, boundary, 16.0, start=np.asarray(truth), iterations=1)
+    stays = trained.refine_history(
+        coefficient, boundary, 16.0, start=np.asarray(truth), iterations=1
+    )
     assert stays.change[0] < 1e-5
+
+
+def test_solving_and_refining_within_transformations(trained):
+    coefficient, boundary = (jnp.asarray(field) for field in problem((33, 33)))
+
+    def solve(a, g, scale):
+        return trained.solve(a, g, scale)
+
+    alone = solve(coefficient, boundary, 4.0)
+    np.testing.assert_allclose(jax.jit(solve)(coefficient, boundary, 4.0), alone, atol=1e-5)
+    many = jax.vmap(solve, in_axes=(0, None, None))(coefficient[None], boundary, 4.0)
+    np.testing.assert_allclose(many[0], alone, atol=1e-5)
+    # Solutions are proportional to the boundary data: the derivative in its direction is itself.
+    _, pullback = jax.vjp(lambda c: solve(coefficient, c * boundary, 4.0), jnp.float32(1.0))
+    np.testing.assert_allclose(pullback(alone)[0], jnp.sum(alone**2), rtol=1e-3)
+    refine = functools.partial(trained.refine, iterations=1)
+    np.testing.assert_allclose(
+        jax.jit(refine)(coefficient, boundary, 8.0),
+        refine(coefficient, boundary, 8.0),
+        atol=1e-5,
+    )
 
 
 def test_refinement_warns_about_the_scale_of_patches(trained):

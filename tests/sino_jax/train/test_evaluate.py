@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sino_jax import data, equations
+from sino_jax import checkpoint, data, equations
 from sino_jax.rollout import rollout
 from sino_jax.train import evaluate, parallel
 from sino_jax.types import Instance
@@ -39,7 +39,7 @@ def test_names_of_data_sets_are_as_short_as_they_can_be(tmp_path):
     sets = [data.load(runs.write_darcy(path, samples=2)) for path in paths]
     assert evaluate.names(sets[1:]) == ["test-4", "test-8"]
     assert evaluate.names(sets) == ["a/test-4", "b/test-4", "b/test-8"]
-    assert evaluate.mean_error({"a": {"relative_l2": 1.0}, "b": {"relative_l2": 2.0}}) == 1.5
+    assert checkpoint.mean_error({"a": {"relative_l2": 1.0}, "b": {"relative_l2": 2.0}}) == 1.5
 
 
 def test_a_rollout_of_the_exact_operator_is_the_trajectory():

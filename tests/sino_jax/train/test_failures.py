@@ -68,7 +68,8 @@ def diverging_task(config):
         return jnp.broadcast_to(loss, batch.scale.shape), {}
 
     return task._replace(
-        init=lambda key: {"count": jnp.zeros(())}, loss_at=lambda step, total_steps: loss_fn
+        init=lambda key: {"count": jnp.zeros(())},
+        loss_at=lambda dataset, step, total_steps: loss_fn,
     )
 
 
@@ -128,7 +129,7 @@ def test_a_signal_saves_and_exits_with_its_own_code(darcy, tmp_path, cache, numb
 
 
 def test_a_second_signal_exits_at_once(darcy, tmp_path, cache):
-    waits = {"pause": 60.0, "pause_from": 3}
+    waits = {"pause": 60.0, "pause_from": 4}  # the rehearsal loads a batch, too
     config = runs.config([darcy], experiment=waits, logging={"every": 1})
     process = runs.start((config, tmp_path / "run"), cache=cache)
     wait_for_step(tmp_path / "run", 3, process)

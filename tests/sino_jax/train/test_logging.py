@@ -128,8 +128,54 @@ def test_weights_and_biases_gets_the_scalars(tmp_path, monkeypatch):
 
     fake = types.SimpleNamespace(init=lambda **given: options.update(given) or FakeRun())
     monkeypatch.setitem(sys.modules, "wandb", fake)
-    sink = logs.WeightsAndBiases(tmp_path / "run-1", "project", {"seed": 0})
+    sink = logs.WeightsAndBiases(tmp_path / "fno" / "seed-0", "project", {"seed": 0})
     with open_logger(tmp_path, sinks=(sink,)) as logger:
         logger.evaluation(10, {"error": 0.5})
-    assert options["id"] == "run-1"  # a resumed run continues the same curve
+    assert options["name"].endswith("/fno/seed-0")
     assert logged == [(10, {"evaluation/error": 0.5}), "finished"]
+
+    def identifier(place, config):
+        logs.WeightsAndBiases(tmp_path / place, "project", config)
+        return options["id"]
+
+    first = identifier("fno/seed-0", {"seed": 0})
+    assert first == identifier("fno/seed-0", {"seed": 0})  # a resumed run continues its curve
+    assert first != identifier("sino/seed-0", {"seed": 0})  # another row has one of its own
+    assert first != identifier("fno/seed-0", {"seed": 0, "steps": 5})
+
+
+class Broken(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError("nobody reads this")
+
+
+def closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("make_stream", [Broken, closed, lambda: None])
+def test_a_stream_that_nobody_reads_ends_nothing(tmp_path, monkeypatch, make_stream):
+    stream = make_stream()
+    monkeypatch.setattr(sys, "stderr", stream)  # None where it was closed before Python began
+    with open_logger(tmp_path, stream=stream) as logger:
+        logger.train(10, {"loss": 0.5})
+        logger.message("nobody sees this")
+    assert [entry["kind"] for entry in logs.read(tmp_path)] == ["train", "message"]
+
+
+def test_a_terminal_that_goes_away_ends_nothing(tmp_path):
+    stream = Terminal()
+    with open_logger(tmp_path, stream=stream) as logger:
+        logger.train(10, {"loss": 0.5})
+        stream.close()
+        logger.train(20, {"loss": 0.5})
+    assert len(logs.read(tmp_path, "train")) == 2
+
+
+def test_what_follows_a_torn_line_is_a_line_of_its_own(tmp_path):
+    (tmp_path / logs.FILE).write_text('{"kind": "message", "step": null}\n{"kind": "tra')
+    with open_logger(tmp_path) as logger:
+        logger.message("after the crash")
+    assert [entry.get("text") for entry in logs.read(tmp_path)] == [None, "after the crash"]

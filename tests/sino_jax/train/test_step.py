@@ -118,3 +118,12 @@ def test_pad_repeats_real_examples_with_weight_zero():
     np.testing.assert_array_equal(weight, [1, 1, 1, 0, 0, 0, 0, 0])
     with pytest.raises(ValueError, match="ids must hold between 1 and size=2"):
         parallel.pad(np.arange(3), 2, 1)
+
+
+def test_a_platform_without_devices_is_named(monkeypatch):
+    def no_devices():
+        raise RuntimeError("Unknown backend cuda")
+
+    monkeypatch.setattr(jax, "devices", no_devices)
+    with pytest.raises(RuntimeError, match="JAX_PLATFORMS is .*no such device.*Unknown backend"):
+        parallel.data_mesh()

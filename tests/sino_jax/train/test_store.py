@@ -12,6 +12,7 @@ import pytest
 from sino_jax import checkpoint
 from sino_jax.train import provenance
 from sino_jax.train.step import init_state
+from sino_jax.train.store import DAMAGED, Store
 
 META = {"config": {"equation": "darcy", "sizes": [1, 2]}, "statistics": None}
 
@@ -27,7 +28,7 @@ def make_state(step=0, *, width=3, optimizer=None, averaged=True):
 
 def open_store(path, messages=None, keep=2):
     report = (lambda text: None) if messages is None else messages.append
-    return checkpoint.Store(path, keep=keep, report=report)
+    return Store(path, keep=keep, report=report)
 
 
 def assert_equal(state, other):
@@ -59,18 +60,65 @@ def test_saving_does_not_see_what_happens_to_the_state_afterwards(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, items["params"], expected)
 
 
+def evaluated(error):
+    results = {} if error is None else {"test-4": {"relative_l2": error}}
+    return {**META, "evaluation": results}
+
+
 def test_the_newest_and_the_best_are_kept(tmp_path):
     errors = [(0, None), (10, 0.5), (20, 0.1), (30, 0.3), (40, None), (50, 0.2)]
     with open_store(tmp_path) as store:
         for step, error in errors:
-            store.save(make_state(step), META, error=error)
+            store.save(make_state(step), evaluated(error))
         store.wait()
         assert store.steps() == [20, 40, 50]
     # A second process knows the errors of the first one's checkpoints.
     with open_store(tmp_path) as store:
-        store.save(make_state(60), META, error=0.01)
+        store.save(make_state(60), evaluated(0.01))
         store.wait()
         assert store.steps() == [50, 60]
+
+
+@pytest.mark.parametrize("error", [float("nan"), float("inf"), -float("inf")])
+def test_an_error_that_is_not_finite_is_never_the_best(tmp_path, error):
+    with open_store(tmp_path, keep=1) as store:
+        for step, value in [(10, 0.5), (20, error), (30, 0.7), (40, None)]:
+            store.save(make_state(step), evaluated(value))
+            store.wait()
+        assert store.steps() == [10, 40]
+    assert checkpoint.best(tmp_path) == 10
+    with open_store(tmp_path, keep=1) as store:
+        store.save(make_state(50), evaluated(error))
+        store.wait()
+        assert store.steps() == [10, 50]
+
+
+def test_the_best_is_the_one_of_least_error_and_of_equal_ones_the_newest(tmp_path):
+    with open_store(tmp_path, keep=4) as store:
+        store.save(make_state(5), evaluated(None))
+        store.wait()
+        with pytest.raises(checkpoint.CheckpointError, match="no evaluated checkpoint"):
+            checkpoint.best(tmp_path)
+        for step, error in [(10, 0.25), (20, 0.25), (30, 0.5)]:
+            store.save(make_state(step), evaluated(error))
+    assert checkpoint.best(tmp_path) == 20
+    remove_meta(tmp_path / checkpoint.DIRECTORY / "20")
+    assert checkpoint.best(tmp_path) == 10
+
+
+@pytest.mark.parametrize("averaged", [True, False])
+def test_weights_are_read_without_the_state_of_the_optimiser(tmp_path, averaged, monkeypatch):
+    state = make_state(7, averaged=averaged)
+    with open_store(tmp_path) as store:
+        store.save(state, META)
+    seen, read_arrays = [], checkpoint._read_arrays
+    monkeypatch.setattr(
+        checkpoint, "_read_arrays", lambda path: seen.append(path.name) or read_arrays(path)
+    )
+    weights, meta = checkpoint.read_weights(tmp_path, 7)
+    assert seen == ["averages" if averaged else "params"]
+    jax.tree.map(np.testing.assert_array_equal, weights, state.evaluated)
+    assert meta["config"] == META["config"]
 
 
 def largest_file(path):
@@ -98,7 +146,7 @@ def remove_meta(path):
 def alter_meta(path):
     file = path / "meta" / "metadata"
     meta = json.loads(file.read_text())
-    meta["digests"]["params"] = "0" * 32
+    meta["config"]["sizes"] = [1, 3]  # the arrays are as they were
     file.write_text(json.dumps(meta))
 
 
@@ -119,7 +167,7 @@ def test_a_damaged_newest_checkpoint_is_set_aside_for_the_one_before(tmp_path, d
         store.save(make_state(10), META)
         store.wait()
         assert_equal(store.restore(make_state()).state, make_state(10))
-    assert [path.name for path in (tmp_path / checkpoint.DAMAGED).iterdir()] == ["10-0"]
+    assert [path.name for path in (tmp_path / DAMAGED).iterdir()] == ["10-0"]
 
 
 def test_all_damaged_is_an_error_and_not_a_new_beginning(tmp_path):

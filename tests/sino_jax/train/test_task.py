@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from sino_jax import scale_range
-from sino_jax.data import batches
 from sino_jax.scale_range import ScaleWarning
 from sino_jax.train import config as configs
 from sino_jax.train import parallel
 from sino_jax.train import task as tasks
+from sino_jax.train.plan import Plan
+from sino_jax.train.step import Control
 from tests import training_runs as runs
 
 
@@ -35,17 +36,36 @@ def test_a_step_crops_sizes_that_fit_its_data_set(two_grids, monkeypatch):
     )
     task = build(two_grids, sub_sizes=(5, 13))
     for step in range(40):
-        drawn = batches.drawn_from(task.train, step, seed=0, batch_size=4, keep_remainder=True)
-        task.loss_at(step, 40)(None, task.train[drawn].grid[0], None, None)
+        task.loss_at(step % 2, step, 40)(None, task.train[step % 2].grid[0], None, None)
     assert seen == {9: {(5,)}, 17: {(5,), (13,)}}
 
 
-def test_drawn_from_is_the_data_set_of_the_draw(two_grids):
-    train = build(two_grids).train
-    options = {"seed": 3, "batch_size": 4, "keep_remainder": True}
-    for step in range(30):
-        drawn = batches.draw(train, step, **options).dataset
-        assert batches.drawn_from(train, step, **options) == drawn
+def test_weights_and_steps_stay_single_where_double_is_the_default(two_grids):
+    config = configs.complete(runs.fno_config(two_grids, loss={"sub_sizes": (5,)}, ema_decay=0.5))
+    task = tasks.build(config)
+    expected = jax.tree.leaves(jax.eval_shape(task.init, jax.random.key(0)))
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        found = jax.tree.leaves(jax.eval_shape(task.init, jax.random.key(0)))
+        assert [leaf.dtype for leaf in found] == [leaf.dtype for leaf in expected]
+        plan = Plan.of(task, config)
+        before = jax.eval_shape(plan.new_state)
+        step, batch, numbers = plan.prepare(0)
+        after, _ = step.eval_shape(before, batch, Control(numbers, numbers))
+    assert jax.tree.map(lambda x: x.dtype, after) == jax.tree.map(lambda x: x.dtype, before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"loss": {"sub_size": (5,)}}, "config.loss has no field 'sub_size'; did you mean 'sub_s"),
+        ({"loss": {"key": 3}}, "config.loss has no field 'key'"),
+        ({"equation": "darzy"}, "equation must be one of .*did you mean 'darcy'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_data_is_read(changes, message):
+    config = configs.complete(runs.fno_config(["no such data"], **changes))
+    with pytest.raises(ValueError, match=message):
+        tasks.build(config)
 
 
 def test_sizes_that_fit_no_grid_are_refused(two_grids):

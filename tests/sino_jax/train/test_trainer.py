@@ -1,9 +1,9 @@
 """Whole runs: one device against eight and against two processes, resuming, several grids."""
 
+import dataclasses
 import pathlib
 import random
 import shutil
-import signal
 import time
 
 import jax
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sino_jax import checkpoint, data, models, operator, train
+from sino_jax import checkpoint, data, equations, models, operator, train
 from sino_jax.train import logging as logs
 from sino_jax.train import parallel
 from tests import training_runs as runs
@@ -33,15 +33,17 @@ def largest_difference(one, other):
     return max(jax.tree.leaves(sizes))
 
 
-def kill_at(process, workdir, step):
-    """Kill -9 as soon as the metrics show `step`; False if the process ended before."""
+def wait_for_step(process, workdir, step):
+    """Until the metrics show `step`; False if the process ended before."""
     while process.poll() is None:
         if any(entry["step"] >= step for entry in logs.read(workdir, "train")):
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
             return True
         time.sleep(0.005)
     return False
+
+
+def newest_step(workdir):
+    return max(checkpoint.finished_steps(workdir), default=0)
 
 
 def test_devices_and_processes_do_not_change_the_result(darcy, tmp_path, cache):
@@ -96,32 +98,54 @@ def test_eight_devices_draw_what_eight_accumulated_parts_draw(darcy, tmp_path, c
     assert difference < 1e-5
 
 
-def check_kills(darcy, tmp_path, cache, *, kills, steps):
+def check_kills(darcy, tmp_path, cache, *, kills, steps, within=0.0):
+    """Kills -9 at random moments: after a step, or `within` of them anywhere in the start."""
+    test = runs.write_darcy(tmp_path / "test-4", samples=3, split="test", seed=2)
     config = runs.config(
         [darcy],
+        [test],
         steps=steps,
         experiment={"noise": 0.1, "pause": 0.004},
         ema_decay=0.9,
-        checkpoint={"every": 7},
+        evaluation={"every": 20},
+        checkpoint={"every": 4},
         logging={"every": 1},
     )
-    moments = sorted(random.Random(5).sample(range(1, steps), kills))
-    process = runs.start((config, tmp_path / "killed"), cache=cache)
+    draw, workdir = random.Random(5), tmp_path / "killed"
+    began = time.monotonic()
+    process = runs.start((config, workdir), cache=cache)
     runs.train_stand_in(config, tmp_path / "whole")
-    for step in moments:
-        assert kill_at(process, tmp_path / "killed", step)
-        process = runs.start((config, tmp_path / "killed"), cache=cache)
+    assert wait_for_step(process, workdir, 1)
+    start_time = time.monotonic() - began
+    for _ in range(kills):
+        if draw.random() < within:
+            time.sleep(draw.uniform(0, start_time))
+        else:
+            further = draw.randint(1, max(1, steps // kills - 4))
+            assert wait_for_step(process, workdir, newest_step(workdir) + further)
+        assert process.poll() is None, "the run ended before its last kill: give it more steps"
+        process.kill()
+        process.communicate()
+        process = runs.start((config, workdir), cache=cache)
     runs.finish(process)
     jax.tree.map(
         np.testing.assert_array_equal,
         *(checkpoint.read(tmp_path / name, steps)[0] for name in ("whole", "killed")),
     )
+    assert checkpoint.best(workdir) == checkpoint.best(tmp_path / "whole")
     for kind in ("train", "evaluation"):
         whole, killed = (
-            [(e["step"], e.get("loss")) for e in logs.read(tmp_path / name, kind)]
+            [
+                {name: value for name, value in entry.items() if name not in TIMES}
+                for entry in logs.read(tmp_path / name, kind)
+            ]
             for name in ("whole", "killed")
         )
         assert whole == killed
+
+
+# What differs between two runs of one config.
+TIMES = ("time", "steps_per_second")
 
 
 def test_killed_runs_end_bit_identical(darcy, tmp_path, cache):
@@ -129,8 +153,8 @@ def test_killed_runs_end_bit_identical(darcy, tmp_path, cache):
 
 
 @pytest.mark.slow
-def test_runs_killed_ten_times_end_bit_identical(darcy, tmp_path, cache):
-    check_kills(darcy, tmp_path, cache, kills=10, steps=200)
+def test_runs_killed_a_hundred_times_end_bit_identical(darcy, tmp_path, cache):
+    check_kills(darcy, tmp_path, cache, kills=100, steps=1200, within=0.3)
 
 
 def test_batches_of_several_grids_take_turns(darcy, tmp_path):
@@ -145,16 +169,29 @@ def test_batches_of_several_grids_take_turns(darcy, tmp_path):
     assert evaluations[1]["test-2/relative_l2"] < evaluations[0]["test-2/relative_l2"]
 
 
-def test_the_operator_of_a_fit_needs_nothing_but_the_workdir(tmp_path):
-    path = runs.write_darcy(tmp_path / "train-4", samples=4)
+def test_the_operator_of_a_fit_needs_nothing_but_the_workdir_and_its_equation(tmp_path):
+    """Here the equation is one that the package does not know."""
+    screened = dataclasses.replace(
+        equations.get("darcy"), name="screened", rescale=equations.power_law(-1)
+    )
+    path = runs.write_darcy(tmp_path / "train-4", samples=4, equation=screened)
     config = runs.fno_config([path], steps=3, data={"normalise": True}, ema_decay=0.5)
-    state = train.fit(config, tmp_path / "run")
+    with pytest.raises(ValueError, match="config.equation must be 'screened', .* got 'darcy'"):
+        train.fit(config, tmp_path / "run", equation=screened)
+    del config["equation"]
+    state = train.fit(config, tmp_path / "run", equation=screened)
     entry = logs.read(tmp_path / "run", "train")[-1]
     assert entry["loss"] == entry["supervised"]
 
     statistics = data.statistics([data.load(path)])["coefficient"]
     shutil.rmtree(path)
-    loaded = operator.load(tmp_path / "run")
+    with pytest.raises(ValueError, match="equation must be one of .*, got 'screened'"):
+        operator.load(tmp_path / "run")
+    loaded = operator.load(tmp_path / "run", equation=screened)
+    assert loaded.equation is screened
+    assert loaded.meta["config"]["equation"] == "screened"
+    with pytest.raises(checkpoint.CheckpointError, match="no evaluated checkpoint"):
+        operator.load(tmp_path / "run", step="best", equation=screened)
     assert loaded.scales == (4.0,)
     assert loaded.meta["config"]["model"]["hidden_channels"] == 4
     assert set(loaded.meta) >= {"datasets", "revision", "versions", "evaluation", "statistics"}

@@ -1,0 +1,62 @@
+"""Checks of options: one line that names the argument, what came, and what is expected."""
+
+import difflib
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+
+def integer(name: str, value: Any, *, least: int = 1) -> int:
+    """A whole number, also one of NumPy's, as an int; compiled shapes are made of these."""
+    try:
+        if isinstance(value, bool | np.bool_ | jax.core.Tracer):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} must be a whole number, got {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def is_integer(value: Any) -> bool:
+    """Whether one number was given, not one for each axis. `integer` then says what is wrong."""
+    return isinstance(value, numbers.Number) or np.ndim(value) == 0
+
+
+def number(
+    name: str, value: Any, *, low: int | float = -math.inf, high: int | float = math.inf
+) -> None:
+    """Raises a ValueError unless `value` is a finite number between `low` and `high`.
+
+    A traced value is not known yet and passes.
+    """
+    if isinstance(value, jax.core.Tracer):
+        return
+    try:
+        if isinstance(value, str | bytes):  # NumPy would read a number from it
+            raise TypeError
+        array = np.asarray(value)
+        concrete = float(array) if array.ndim == 0 else None
+    except (TypeError, ValueError):
+        concrete = None
+    if concrete is None:
+        raise ValueError(f"{name} must be one number, got {value!r}")
+    if not (math.isfinite(concrete) and low <= concrete <= high):
+        least = f", at least {low:g}" if low > -math.inf else ""
+        most = f", at most {high:g}" if high < math.inf else ""
+        raise ValueError(f"{name} must be finite{least}{most}, got {concrete}")
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raises a ValueError unless `value` is one of these words; suggests the nearest."""
+    allowed = tuple(allowed)
+    if not isinstance(value, str) or value not in allowed:
+        nearest = difflib.get_close_matches(str(value), allowed, n=1, cutoff=0.6)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}{hint}")

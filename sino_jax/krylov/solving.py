@@ -1,0 +1,297 @@
+"""Batches of Dirichlet problems, solved to a tolerance from any start.
+
+    bound      ‖u_j - u‖ / ‖u‖ ≤ β / (‖u_j‖ - β),   β = ‖r‖₋₁ / (√λ₁ μ),   μ = a_min - k²/λ₁ > 0
+    estimate   ‖M r‖ / ‖u_j‖ times `amplification`                            otherwise
+
+A coercive problem (first line; Darcy flow always is) stops when the bound of its error is at most
+the tolerance: u is then known to that accuracy, up to round-off, as the bilinear finite element
+solution on this grid. An indefinite one has no such bound. M r is the correction that the
+preconditioner would make next, nearly the error if no resonance is near; near one the error is
+larger by the norm of the inverse, which the iteration estimates (`sino_jax.krylov.gmres`).
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from sino_jax import base, boundary, channels
+from sino_jax.base import elements
+from sino_jax.equations import Equation
+from sino_jax.krylov.conjugate_gradients import conjugate_gradients
+from sino_jax.krylov.gmres import gmres
+from sino_jax.krylov.history import PerExample
+from sino_jax.krylov.preconditioner import SHIFT, shifted_inverse
+from sino_jax.norms import bilinear_l2_norm
+from sino_jax.types import Batch, Instance, Sample
+
+# The linear equations that are known here, and whether their scale is k.
+LINEAR = {"darcy": False, "helmholtz": True}
+# An iteration goes on from its end if round-off, or a changed size of the solution, deceived it.
+ROUNDS = 3
+# Problems whose inverse is larger than one over this are resonant.
+RESONANCE = 1e-8
+
+
+class Solution(NamedTuple):
+    """Solutions of a batch, and how far they can be trusted.
+
+    Attributes:
+      solution: ``[batch, x, y, 1]``.
+      iterations: of every problem.
+      history: ``[iterations + 1, batch]``, of the start and after each iteration: the bound
+        (coercive problems) or the relative residual ‖M r‖ / ‖u‖; NaN after the last.
+      residual: the last of these, evaluated anew from the solution.
+      bound: of the relative L2 error; infinite for indefinite problems.
+      reached: whether `residual` times `amplification` is at most the tolerance.
+      amplification: an estimate of how much larger than the residual the error may be; 1 for
+        coercive problems, infinite for a singular one.
+    """
+
+    solution: Batch
+    iterations: Int[Array, "batch"]
+    history: Float[Array, "estimates batch"]
+    residual: PerExample
+    bound: PerExample
+    reached: Bool[Array, "batch"]
+    amplification: PerExample
+
+
+def solve(
+    instance: Instance,
+    *,
+    equation: Equation,
+    tolerance: float,
+    iterations: int = 200,
+    start: Batch | None = None,
+    extent: Sequence[float] | None = None,
+    shift: float = SHIFT,
+    restart: int = 50,
+) -> Solution:
+    """Solves a batch in the precision of its arrays. Not to be traced: it looks at values.
+
+    Args:
+      instance: coefficient, boundary and scale.
+
+    Keyword args:
+      equation: one of `LINEAR`.
+      tolerance: of the relative error bound or the relative residual.
+      iterations: at most so many, for each problem.
+      start: a field for each problem, such as a prediction; its boundary values are corrected. By
+        default the base solution of a constant coefficient.
+      extent: side lengths; square cells and unit area by default.
+      shift, restart: see `shifted_inverse` and `gmres`.
+    """
+    _check(instance, equation, tolerance, iterations)
+    shape = instance.boundary.shape[1:-1]
+    extent = base.square_cells(shape) if extent is None else tuple(extent)
+    field = instance.boundary
+    if equation.complex_valued:
+        field = channels.as_complex(field)
+    k = instance.scale if LINEAR[equation.name] else jnp.zeros_like(instance.scale)
+    problems = (instance.coefficient, field, k)
+    if start is None:
+        start = _base(*problems, shift=shift, extent=extent)
+    else:
+        start = _with_boundary(start.astype(field.dtype), field, extent=extent)
+    coercive = np.asarray(_margin(instance.coefficient, k, extent) > 0)
+    parts, places = [], []
+    for kind, method in ((True, _coercive), (False, _indefinite)):
+        where = np.flatnonzero(coercive == kind)
+        if len(where):
+            options = {} if kind else {"shift": shift, "restart": restart}
+            chosen = [array[where] for array in (*problems, start)]
+            parts.append(_rounds(method, chosen, tolerance, iterations, extent, options))
+            places.append(where)
+    order = np.argsort(np.concatenate(places))
+    return joined(parts, order)
+
+
+def _rounds(method, arrays, tolerance, iterations, extent, options) -> Solution:
+    """Runs an iteration until the solution itself passes, not only what the iteration believes."""
+    *problems, solution = arrays
+    total, rows, amplification = np.zeros(len(solution), int), [], 1
+    for number in range(ROUNDS):
+        found = method(
+            *problems,
+            solution,
+            jnp.asarray(tolerance, solution.real.dtype),
+            jnp.asarray(iterations - int(total.max()), jnp.int32),
+            iterations=iterations,
+            extent=extent,
+            **options,
+        )
+        solution = found.solution
+        made = np.asarray(found.iterations)
+        rows.append(np.asarray(found.history)[int(number > 0) : int(made.max()) + 1])
+        total = total + made
+        # A later round sees less of the operator.
+        amplification = jnp.maximum(amplification, found.amplification)
+        reached = found.residual * amplification <= tolerance
+        if bool(jnp.all(reached)) or total.max() >= iterations or not made.any():
+            break
+    return found._replace(iterations=total.astype(np.int32), history=_compact(np.concatenate(rows)))
+
+
+def _compact(history: np.ndarray) -> np.ndarray:
+    """Moves the NaNs of every column to its end: problems wait for others between two rounds."""
+    order = np.argsort(np.isnan(history), axis=0, kind="stable")
+    return np.take_along_axis(history, order, axis=0)
+
+
+@functools.partial(jax.jit, static_argnames=("iterations", "extent"))
+def _coercive(coefficient, field, k, start, tolerance, limit, *, iterations, extent) -> Solution:
+    matvec, load, embed = _system(coefficient, field, k, extent)
+    lowest = _lowest_eigenvalue(extent)
+    factor = 1 / (lowest**0.5 * _margin(coefficient, k, extent))
+    norm = jax.vmap(lambda u: bilinear_l2_norm(u, extent))
+    precondition = jax.vmap(functools.partial(base.poisson, extent=extent))
+
+    def bound(inner, square):
+        absolute = factor * jnp.sqrt(jnp.maximum(square, 0))
+        rest = norm(embed(inner)) - absolute
+        return jnp.where(rest > 0, absolute / jnp.where(rest > 0, rest, 1), jnp.inf)
+
+    found = conjugate_gradients(
+        matvec,
+        load,
+        precondition=precondition,
+        start=start[:, 1:-1, 1:-1],
+        tolerance=tolerance,
+        iterations=iterations,
+        limit=limit,
+        measure=bound,
+    )
+    residual = load - matvec(found.solution)
+    square = jnp.sum((jnp.conj(residual) * precondition(residual)).real, axis=(1, 2, 3))
+    value = bound(found.solution, square)
+    ones = jnp.ones_like(value)
+    return Solution(
+        embed(found.solution), found.count, found.history, value, value, value <= tolerance, ones
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("iterations", "extent", "shift", "restart"))
+def _indefinite(
+    coefficient, field, k, start, tolerance, limit, *, iterations, extent, shift, restart
+) -> Solution:
+    matvec, load, embed = _system(coefficient, field, k, extent)
+
+    def precondition(loads):
+        def one(a, k, load):
+            return shifted_inverse(a, k, shift=shift, extent=extent)(load)
+
+        return jax.vmap(one)(coefficient, k, loads)
+
+    norm = lambda fields: jnp.linalg.norm(fields.reshape(len(fields), -1), axis=1)  # noqa: E731
+    found, amplification = gmres(
+        matvec,
+        load,
+        precondition=precondition,
+        start=start[:, 1:-1, 1:-1],
+        tolerance=tolerance,
+        iterations=iterations,
+        limit=limit,
+        restart=restart,
+        size=norm(start),
+    )
+    solution = embed(found.solution)
+    value = norm(precondition(load - matvec(found.solution))) / norm(solution)
+    infinite = jnp.full_like(value, jnp.inf)
+    return Solution(
+        solution,
+        found.count,
+        found.history,
+        value,
+        infinite,
+        value * amplification <= tolerance,
+        amplification,
+    )
+
+
+def _system(coefficient, field, k, extent):
+    """Operator and loads at the inner nodes, and the map from inner values to whole fields."""
+    ring = jax.vmap(boundary.ring)(field)
+
+    def residual(fields):
+        one = functools.partial(elements.residual_load, extent=extent)
+        return jax.vmap(lambda a, u, k: one(a, u, k=k))(coefficient, fields, k)
+
+    pad = ((0, 0), *elements.INNER)
+    matvec = lambda inner: residual(jnp.pad(inner, pad))  # noqa: E731
+    embed = lambda inner: ring + jnp.pad(inner, pad)  # noqa: E731
+    return matvec, -residual(ring), embed
+
+
+@functools.partial(jax.jit, static_argnames=("extent", "shift"))
+def _base(coefficient, field, k, *, extent, shift) -> Batch:
+    """The base solution: harmonic if k is zero."""
+
+    def one(a, g, k) -> Sample:
+        return base.helmholtz(g, k, 1 / jnp.mean(1 / a), shift=shift, extent=extent)
+
+    return jax.vmap(one)(coefficient, field, k)
+
+
+@functools.partial(jax.jit, static_argnames="extent")
+def _with_boundary(start: Batch, field: Batch, *, extent) -> Batch:
+    """A start with the right boundary values: corrected by the harmonic field of the difference."""
+    return start + jax.vmap(functools.partial(base.harmonic, extent=extent))(field - start)
+
+
+def _margin(coefficient, k, extent) -> PerExample:
+    """μ: the operator is at least this times the Laplacian's."""
+    smallest = jnp.min(jax.vmap(elements.cell_means)(coefficient), axis=(1, 2, 3))
+    return smallest - k**2 / _lowest_eigenvalue(extent)
+
+
+def _lowest_eigenvalue(extent) -> float:
+    return float(np.pi**2 * sum(1 / length**2 for length in extent))
+
+
+def joined(parts: Sequence[Solution], order: np.ndarray | slice = slice(None)) -> Solution:
+    """Several batches as one, in this order of their problems."""
+    rows = max(len(part.history) for part in parts)
+    filled = [
+        part._replace(
+            history=np.pad(
+                part.history, ((0, rows - len(part.history)), (0, 0)), constant_values=np.nan
+            )
+        )
+        for part in parts
+    ]
+    history = np.concatenate([part.history for part in filled], axis=1)[:, order]
+    rest = [part._replace(history=None) for part in filled]
+    whole = jax.tree.map(lambda *arrays: jnp.concatenate(arrays)[order], *rest)
+    return whole._replace(history=jnp.asarray(history))
+
+
+def check_equation(equation: Equation) -> None:
+    """Raises a ValueError for an equation that cannot be solved here."""
+    if equation.name not in LINEAR:
+        raise ValueError(
+            f"equation must be linear and known to the solver, {' or '.join(LINEAR)}, to be solved "
+            f"to a tolerance; got {equation.name}"
+        )
+
+
+def _check(instance: Instance, equation: Equation, tolerance: float, iterations: int) -> None:
+    check_equation(equation)
+    shape = instance.boundary.shape[1:-1]
+    if min(shape) < 3:
+        raise ValueError(f"the grid must have at least 3 points on each axis, got {shape}")
+    precision = instance.coefficient.dtype
+    smallest = float(jnp.finfo(precision).eps)
+    if not tolerance >= smallest:
+        raise ValueError(
+            f"tolerance must be at least {smallest:.1e}, the round-off of {precision}, "
+            f"got {tolerance}"
+        )
+    if iterations < 1:
+        raise ValueError(f"iterations must be at least 1, got {iterations}")
+    if not bool(jnp.all(instance.coefficient > 0)):
+        raise ValueError("coefficient must be positive at every node")
