@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 from experiments import runner, tables
 from sino_jax.train import interruption
 
-LOG, LOCK = "log.txt", "lock"
+LOG, LOCK = "log.txt", "campaign.lock"
 
 
 class Row(NamedTuple):
