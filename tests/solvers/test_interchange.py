@@ -26,12 +26,13 @@ def random(*shape, dtype=np.float32):
 
 
 def darcy(directory):
-    fields = {"coefficient": random(40, 5, 6, 1), "solution": random(40, 5, 6, 1)}
+    fields = {"coefficient": np.abs(random(40, 5, 6, 1)), "solution": random(40, 5, 6, 1)}
     return write_dataset(directory, fields, grid=UNIT_SQUARE)
 
 
 def helmholtz(directory):
-    fields = {"coefficient": random(3, 5, 6, 1), "solution": random(3, 5, 6, 1, dtype=np.complex64)}
+    solution = random(3, 5, 6, 1, dtype=np.complex64)
+    fields = {"coefficient": np.abs(random(3, 5, 6, 1)), "solution": solution}
     return write_dataset(directory, fields, grid=UNIT_SQUARE, equation="helmholtz", scale=10.0)
 
 
@@ -102,7 +103,7 @@ def test_pdebench_layout_of_burgers(tmp_path):
 def test_pdebench_files_of_others(tmp_path):
     """Cell-centred axes, a right-hand side, forced flow with particles."""
     with h5py.File(tmp_path / "darcy.hdf5", "w") as opened:
-        opened["nu"], opened["tensor"] = random(2, 8, 8), random(2, 1, 8, 8)
+        opened["nu"], opened["tensor"] = np.abs(random(2, 8, 8)), random(2, 1, 8, 8)
         opened["x-coordinate"] = opened["y-coordinate"] = (np.arange(8) + 0.5) / 8
         opened.attrs["beta"] = np.float32(0.5)
     pdebench.import_file(tmp_path / "darcy.hdf5", tmp_path / "darcy", equation="darcy")
