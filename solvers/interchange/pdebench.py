@@ -19,7 +19,12 @@ import numpy as np
 
 from solvers import interchange, storage
 
-ENDINGS = {"darcy": ".hdf5", "burgers": ".hdf5", "navier_stokes_spacetime": ".h5"}
+ENDINGS = {
+    "darcy": ".hdf5",
+    "darcy_forced": ".hdf5",
+    "burgers": ".hdf5",
+    "navier_stokes_spacetime": ".h5",
+}
 
 
 def import_file(
@@ -36,7 +41,8 @@ def import_file(
     Args:
       file: the HDF5 file.
       directory: of the new data set; must not exist or be empty.
-      equation: "darcy", "burgers" or "navier_stokes_spacetime".
+      equation: "darcy", "darcy_forced" (the right-hand side beta is a channel of the interior data,
+        as scale-consistency needs it), "burgers" or "navier_stokes_spacetime".
       split: "train" or "test"; PDEBench files hold both.
       scale: of the data. Burgers files state it; for Darcy it is a label and is 1 by default.
       window: history, horizon and stride in frames, for Navier-Stokes.
@@ -48,6 +54,8 @@ def import_file(
         common = {"equation": equation, "split": split, "source": source}
         if equation == "darcy":
             _import_darcy(opened, directory, scale, common)
+        elif equation == "darcy_forced":
+            _import_forced_darcy(opened, directory, scale, common)
         elif equation == "burgers":
             _import_burgers(opened, directory, scale, common)
         else:
@@ -67,6 +75,35 @@ def _import_darcy(opened, directory, scale, common) -> None:
         grid=interchange.grid({name: opened[f"{name}-coordinate"][:] for name in "xy"}),
         window=None,
         units={"solution": "-∇·(a∇u) = beta, with beta as in config"},
+        **common,
+    )
+
+
+def _import_forced_darcy(opened, directory, scale, common) -> None:
+    """Interior data (a, beta). Cell centres become the nodes of the slightly smaller square."""
+    count = len(opened["tensor"])
+    beta = np.asarray(opened.attrs["beta"], opened["nu"].dtype)
+
+    def with_forcing(values: np.ndarray) -> np.ndarray:
+        return np.stack([values, np.full_like(values, beta)], axis=-1)
+
+    axes = {name: opened[f"{name}-coordinate"][:] for name in "xy"}
+    interchange.write(
+        directory,
+        {
+            "coefficient": interchange.pieces(opened["nu"], with_forcing, count),
+            "solution": interchange.pieces(opened["tensor"], lambda v: v[:, 0, ..., None], count),
+        },
+        scale=float(scale or 1.0),
+        samples=count,
+        grid={
+            "axes": list(axes),
+            "shape": [len(values) for values in axes.values()],
+            "centrings": ["node"] * len(axes),
+            "extent": [float(values[-1] - values[0]) for values in axes.values()],
+        },
+        window=None,
+        units={"solution": "-∇·(a∇u) = f; boundary values are those of the outer cells"},
         **common,
     )
 
@@ -118,7 +155,7 @@ def export_file(directory: pathlib.Path, file: pathlib.Path) -> None:
     _check(meta["equation"], file)
     axes = interchange.grid_coordinates(meta)
     with interchange.hdf5(file, "w") as opened:
-        if meta["equation"] == "darcy":
+        if meta["equation"] in ("darcy", "darcy_forced"):
             opened["nu"] = fields["coefficient"][..., 0]
             opened["tensor"] = fields["solution"][:, None, ..., 0]
             opened.attrs["beta"] = meta["config"].get("beta", 0.0)
