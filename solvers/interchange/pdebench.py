@@ -20,7 +20,12 @@ import numpy as np
 from solvers import interchange, storage
 from solvers.interchange import trust
 
-ENDINGS = {"darcy": ".hdf5", "burgers": ".hdf5", "navier_stokes_spacetime": ".h5"}
+ENDINGS = {
+    "darcy": ".hdf5",
+    "darcy_forced": ".hdf5",
+    "burgers": ".hdf5",
+    "navier_stokes_spacetime": ".h5",
+}
 
 
 def import_file(
@@ -37,7 +42,8 @@ def import_file(
     Args:
       file: the HDF5 file.
       directory: of the new data set; must not exist or be empty.
-      equation: "darcy", "burgers" or "navier_stokes_spacetime".
+      equation: "darcy", "darcy_forced" (the right-hand side beta is a channel of the interior data,
+        as scale-consistency needs it), "burgers" or "navier_stokes_spacetime".
       split: "train", "val" or "test"; PDEBench files hold all.
       scale: of the data. Burgers files state it; for Darcy it is a label and is 1 by default.
       window: history, horizon and stride in frames, for Navier-Stokes.
@@ -49,13 +55,17 @@ def import_file(
         common = {"equation": equation, "split": split, "source": source}
         if equation == "darcy":
             _import_darcy(opened, directory, scale, common)
+        elif equation == "darcy_forced":
+            _import_darcy(opened, directory, scale, common, forced=True)
         elif equation == "burgers":
             _import_burgers(opened, directory, scale, common)
         else:
             _import_navier_stokes(opened, directory, scale, window, common)
 
 
-def _import_darcy(opened, directory, scale, common) -> None:
+def _import_darcy(opened, directory, scale, common, *, forced: bool = False) -> None:
+    """Interior data a, or (a, beta) if `forced`; then cell centres become the nodes of the slightly
+    smaller square, whose boundary values are those of the outer cells."""
     tensor = trust.numbers(opened, "tensor", (None, 1, None, None))
     count, _, *shape = tensor.shape
     coefficient = trust.numbers(opened, "nu", (count, *shape))
@@ -63,21 +73,31 @@ def _import_darcy(opened, directory, scale, common) -> None:
         name: _coordinates(opened, f"{name}-coordinate", points)
         for name, points in zip("xy", shape, strict=True)
     }
+    grid, units = interchange.grid(axes), "-∇·(a∇u) = beta, with beta as in config"
+    interior = interchange.pieces(coefficient, lambda v: v[..., None], count, positive=True)
+    if forced:
+        beta = trust.number("beta", opened.attrs["beta"], positive=False)
+        interior = (_with_forcing(part, beta) for part in interior)
+        lengths = [float(values[-1] - values[0]) for values in axes.values()]
+        grid = {**grid, "centrings": ["node", "node"], "extent": lengths}
+        units = "-∇·(a∇u) = f; boundary values are those of the outer cells"
     interchange.write(
         directory,
         {
-            "coefficient": interchange.pieces(
-                coefficient, lambda v: v[..., None], count, positive=True
-            ),
+            "coefficient": interior,
             "solution": interchange.pieces(tensor, lambda v: v[:, 0, ..., None], count),
         },
         scale=1.0 if scale is None else scale,
         samples=count,
-        grid=interchange.grid(axes),
+        grid=grid,
         window=None,
-        units={"solution": "-∇·(a∇u) = beta, with beta as in config"},
+        units={"solution": units},
         **common,
     )
+
+
+def _with_forcing(coefficient: np.ndarray, beta: float) -> np.ndarray:
+    return np.concatenate([coefficient, np.full_like(coefficient, beta)], axis=-1)
 
 
 def _import_burgers(opened, directory, scale, common) -> None:
@@ -140,7 +160,7 @@ def export_file(directory: pathlib.Path, file: pathlib.Path) -> None:
     _check(meta["equation"], file)
     axes = interchange.grid_coordinates(meta)
     with interchange.hdf5(file, "w") as opened:
-        if meta["equation"] == "darcy":
+        if meta["equation"] in ("darcy", "darcy_forced"):
             opened["nu"] = fields["coefficient"][..., 0]
             opened["tensor"] = fields["solution"][:, None, ..., 0]
             opened.attrs["beta"] = meta["config"].get("beta", 0.0)
