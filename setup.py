@@ -32,6 +32,7 @@ EXTRAS["dev"] = [
     "beartype>=0.19",  # checks the jaxtyping annotations while the tests run
     "equinox>=0.11.10",  # the documentation shows the losses inside an Equinox pipeline
     "exponax>=0.2",  # an independent solver that the tests compare with
+    "hypothesis>=6.100",  # draws the shapes, dtypes and values of the property tests
     "pre-commit>=4.0",
     "pytest>=8.3",
     "pytest-xdist>=3.6",  # tests mostly compile, on one core: two workers halve the time

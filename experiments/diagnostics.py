@@ -325,7 +325,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         diagnostics_figures.calibration(results, out / "calibration.png"),
     ]
     text = markdown(results)
-    (out / "table.md").write_text(text)
+    (out / "table.md").write_text(text, encoding="utf-8")
     print(f"\n{text}\n{out / 'table.md'}, figures: " + ", ".join(map(str, drawn)))
 
 
