@@ -15,7 +15,17 @@ from collections import Counter, defaultdict
 ROOT = pathlib.Path(__file__).parent.parent
 # From the ground up: a room imports rooms of its own floor or below.
 FLOORS = {
-    "what a problem is": ("types", "norms", "grid", "channels", "boundary", "equations", "problem"),
+    "what a problem is": (
+        "types",
+        "checks",
+        "files",
+        "norms",
+        "grid",
+        "channels",
+        "boundary",
+        "equations",
+        "problem",
+    ),
     "the central sentence": ("subdomain", "superdomain", "augment", "rollout", "loss"),
     "networks": ("nn", "base", "krylov", "models"),
     "test time": ("partition", "diagnostics", "decomposition", "scale_range"),

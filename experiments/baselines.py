@@ -2,6 +2,7 @@
 
     python -m experiments.baselines burgers
     python -m experiments.baselines navier_stokes --preset=small --samples=2
+    python -m experiments.baselines navier_stokes --one_step
 
 Errors on the test data of a preset, with the time that one problem takes on this machine:
 
@@ -12,7 +13,9 @@ Errors on the test data of a preset, with the time that one problem takes on thi
     the solver on a coarser grid             of flows it knows the whole state, unlike a model
 
 Results are kept as those of trained rows are (runs/<experiment>/<preset>/<row>/seed-0/), so that
-``python -m experiments.tables`` shows them among the others, as untrained.
+``python -m experiments.tables`` shows them among the others, as untrained. With --one_step, which
+keeps nothing, every window of a trajectory counts, not only those from which rollouts start, and
+the solver is left out.
 """
 
 import argparse
@@ -172,7 +175,12 @@ def median_seconds(run: Callable, *arguments) -> float:
 
 
 def rows(
-    experiment: str, preset: str, *, data_directory: pathlib.Path, samples: int = 0
+    experiment: str,
+    preset: str,
+    *,
+    data_directory: pathlib.Path,
+    samples: int = 0,
+    one_step: bool = False,
 ) -> Iterator[tuple[Row, Any]]:
     """The untrained rows of an experiment, each with the experiment's config."""
     module = importlib.import_module(f"experiments.{experiment}")
@@ -183,7 +191,7 @@ def rows(
     sets = {name: data.load(path) for name, path in paths.items()}
     equation, trained = equations.get(experiment), data_config.train_scales
     samples = min(samples or data_config.test_samples, data_config.test_samples)
-    frames = config.get("rollout_frames", 1)
+    frames = 1 if one_step else config.get("rollout_frames", 1)
 
     for name, apply_fn in on_inputs(equation, trained).items():
         row = Row(name, {}, {})
@@ -192,7 +200,7 @@ def rows(
                 apply_fn, equation, dataset, rollout_frames=frames, samples=samples
             )
         yield row, config
-    if tables.PAPER[experiment][0].table.parameter != "Re":
+    if one_step or tables.PAPER[experiment][0].table.parameter != "Re":
         return
     collected: dict[str, Row] = {}
     methods = by_simulation(experiment, trained[0])
@@ -228,6 +236,10 @@ def report(found: Sequence[Row], experiment: str) -> str:
     """Errors in percent, by the measure of the paper's table, and milliseconds a problem."""
     reference = tables.PAPER[experiment][0]
     scales = sorted({scale for row in found for scale in row.metrics})
+    # Without rollouts there is but one step, which has no name of its own.
+    metric = reference.metric
+    if metric not in found[0].metrics[scales[0]]:
+        metric = metric.replace("_first", "")
     head = " | ".join(f"{reference.table.parameter} {scale:g}" for scale in scales)
     lines = [
         f"{tables.METRICS[reference.metric]} in percent, and (milliseconds a problem)",
@@ -235,10 +247,7 @@ def report(found: Sequence[Row], experiment: str) -> str:
         "|---|" + "---|" * len(scales),
     ]
     for row in found:
-        cells = [
-            f"{100 * row.metrics[s][reference.metric]:.2f} ({1e3 * row.seconds[s]:.2g})"
-            for s in scales
-        ]
+        cells = [f"{100 * row.metrics[s][metric]:.2f} ({1e3 * row.seconds[s]:.2g})" for s in scales]
         lines.append(f"| {row.name} | " + " | ".join(cells) + " |")
     table, names = IGNORANT.get(experiment, (None, ()))
     for name in names:
@@ -256,11 +265,20 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=0, help="of each test set; 0: all")
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("runs"))
+    parser.add_argument("--one_step", action="store_true", help="every window, printed only")
     arguments = parser.parse_args()
     name, preset = arguments.experiment, arguments.preset
     found = []
-    for row, config in rows(name, preset, data_directory=arguments.data, samples=arguments.samples):
+    for row, config in rows(
+        name,
+        preset,
+        data_directory=arguments.data,
+        samples=arguments.samples,
+        one_step=arguments.one_step,
+    ):
         found.append(row)
+        if arguments.one_step:
+            continue
         trained = tables.PAPER[name][0].table.trained
         content = result(row, config, trained=trained, samples=arguments.samples)
         place = arguments.runs / name / preset / runner.file_name(row.name) / "seed-0"

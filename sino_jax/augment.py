@@ -96,6 +96,7 @@ def random_symmetry(
             f"got {sorted(unknown)}"
         )
     group = elements(symmetries)
+    _check_allowed(equation, group[0])
     if len(equation.spatial_axes) == 1:
         group = tuple(element for element in group if element[0] == 0)
 
@@ -113,6 +114,11 @@ def random_symmetry(
 
 def _check_allowed(equation: Equation, element: tuple[int, bool]) -> None:
     turns, reflect = element
+    if len(equation.spatial_axes) > 2:
+        raise ValueError(
+            f"symmetries are those of the line and the plane, but {equation.name} has "
+            f"{len(equation.spatial_axes)} axes in space: leave them out"
+        )
     if reflect and "reflection" not in equation.symmetries:
         raise ValueError(f"{equation.name} has no reflection symmetry")
     if turns % 4 and ("rotation" not in equation.symmetries or len(equation.spatial_axes) < 2):

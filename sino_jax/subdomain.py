@@ -27,6 +27,8 @@ def restrict(
 
         â = a|Ω̂,   ĝ = u|∂Ω̂,   k̂ = rescale(k, λ),   û = u|Ω̂
 
+    (a right-hand side f among the interior data becomes λ²f|Ω̂, see `Equation.coefficient_powers`).
+
     Args:
       equation: gives the axes and the scaling law.
       coefficient: ``[*grid, channel]`` or None.
@@ -39,6 +41,7 @@ def restrict(
       An instance without batch axis whose `boundary` and `solution` are the cropped field.
     """
     shape = field.shape[:-1]
+    ratio = equation.ratio(size, shape)
     local = grid.crop(field, start, size)
     if coefficient is not None:
         # On an anchored axis the past ends where the field begins: keep its last frames.
@@ -46,10 +49,11 @@ def restrict(
         anchored = jnp.array([axis.anchored for axis in equation.axes])
         coefficient_start = jnp.where(anchored, jnp.array(ends, start.dtype), start)
         coefficient = grid.crop(coefficient, coefficient_start, size)
+        coefficient = equation.rescale_coefficient(coefficient, ratio)
     return Instance(
         coefficient=coefficient,
         boundary=local,
-        scale=equation.rescale(scale, equation.ratio(size, shape)),
+        scale=equation.rescale(scale, ratio),
         solution=local,
     )
 

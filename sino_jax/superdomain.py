@@ -71,8 +71,11 @@ def reflected(instance: Instance, *, equation: Equation, rate: float) -> Instanc
         widths = [(0, 0), *((0, m - n) for m, n in zip(larger, shape, strict=True)), (0, 0)]
         return jnp.pad(values, widths, mode="reflect")
 
-    scale = equation.rescale(instance.scale, 1 / equation.ratio(shape, larger))
-    return Instance(extend(instance.coefficient), extend(field), scale)
+    rate = 1 / equation.ratio(shape, larger)  # rounded to whole points
+    coefficient = extend(instance.coefficient)
+    if coefficient is not None:
+        coefficient = equation.rescale_coefficient(coefficient, rate)
+    return Instance(coefficient, extend(field), equation.rescale(instance.scale, rate))
 
 
 def relabelled(instance: Instance, *, equation: Equation, rate: float) -> Instance:

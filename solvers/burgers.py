@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from solvers import fourier, random_fields, time_stepping
+from solvers import checks, fourier, random_fields, time_stepping
 
 
 def solve(
@@ -36,14 +36,15 @@ def solve(
       cfl: largest product of a step with max |u| times the largest kept wave number.
 
     Raises:
-      ValueError: times that do not increase or cannot be reached under the CFL bound, u0 with NaN
-        or fewer than 4 points, ν that is not positive.
+      ValueError: times that do not increase or cannot be reached under the CFL bound, u0 with NaN,
+        of integers or of fewer than 4 points, ν or cfl that are not positive and finite.
       BlowUpError: with the time at which the solution blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
     """
+    u0 = checks.array("u0", u0, ndim=1)
     time_stepping.check_initial("u0", u0)
-    time_stepping.check_positive("nu", nu)
+    checks.positive("nu", nu)
     result = simulate(u0, nu, times, order=order, cfl=cfl)
     time_stepping.raise_on_failure(result)
     return result.frames
@@ -58,7 +59,8 @@ def simulate(
     cfl: float = 1.0,
 ) -> time_stepping.Trajectory:
     """`solve` without errors: for `vmap`, with `time_stepping.raise_on_failure` on the result."""
-    times = time_stepping.check_times(times)
+    u0 = checks.array("u0", u0, ndim=1)
+    times = time_stepping.check_options(times, order, cfl)
     nu, cfl = jnp.asarray(nu, u0.dtype), jnp.asarray(cfl, u0.dtype)
     return _simulate(u0, nu, cfl, times=times, order=order)
 
@@ -100,7 +102,7 @@ class InitialLaw(NamedTuple):
 
 
 # Of "mild", root mean square 0.27, the solutions at different Re are as far apart as the paper's
-# errors of models that ignore Re tell (python -m experiments.baselines burgers). "strong" is
+# errors of models that ignore Re tell (python -m experiments.distances burgers). "strong" is
 # covariance 625 (-Δ + 25)^(-2), root mean square 0.6: shocks form at t = 0.2 or so.
 INITIAL_LAWS = {"mild": InitialLaw(49.0, 7.0, 2.5), "strong": InitialLaw(25.0, 5.0, 2.0)}
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact, PRNGKeyArray
 
-from solvers import elliptic, q1, random_fields
+from solvers import checks, elliptic, q1, random_fields
 
 LOW_PERMEABILITY, JUMP = 2.0, 10.0
 # Modes of â for each unit of scale: the Nyquist frequency of 32 points for each unit.
@@ -33,16 +33,16 @@ def solve(
       extent: side lengths of the rectangle.
 
     Raises:
-      ValueError: for grids below 3 x 3 nodes, unequal shapes, or a coefficient that is not
-        positive and finite (values are only checked outside of `jit` and `vmap`).
+      ValueError: for grids below 3 x 3 nodes, unequal shapes, integers, sides that are not
+        positive, and, outside of `jit` and `vmap`, for a coefficient that is not positive and
+        finite and boundary values that are not finite.
     """
+    coefficient = checks.array("coefficient", coefficient, ndim=2)
+    boundary = checks.array("boundary", boundary, ndim=2, real=False)
     operator = q1.Operator(coefficient, extent)
     elliptic.check(operator)
-    if boundary.shape != coefficient.shape:
-        raise ValueError(
-            "boundary must have the shape of coefficient, "
-            f"got {boundary.shape} and {coefficient.shape}"
-        )
+    checks.same_shape("boundary", boundary, coefficient.shape, "coefficient")
+    checks.finite_ring("boundary", boundary)
     return elliptic.solve(operator, jnp.zeros_like(coefficient), dirichlet=boundary)
 
 

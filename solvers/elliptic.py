@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact
 
-from solvers import dissection, elimination, multigrid, q1
+from solvers import checks, dissection, elimination, multigrid, q1
 from solvers.dissection import ABSENT
 from solvers.q1 import Operator
 
@@ -75,7 +75,8 @@ def solve(
     unknown = jnp.ones(load.shape, dtype)
     if dirichlet is not None:
         unknown = jnp.pad(unknown[1:-1, 1:-1], 1)
-        values = (1 - unknown) * dirichlet.astype(dtype)
+        # Chosen, not multiplied: what stands inside is never read, be it NaN.
+        values = jnp.where(unknown == 0, dirichlet.astype(dtype), jnp.zeros_like(unknown))
         load = load.astype(dtype) - q1.apply(operator, values)
 
     def matvec(u):
@@ -164,7 +165,7 @@ def is_singular(operator: Operator, factors: elimination.Factors) -> Bool[Array,
 
 
 def check(operator: Operator) -> None:
-    """Raises a ValueError for grids and coefficients that cannot be solved.
+    """Raises a ValueError for grids, extents and coefficients that cannot be solved.
 
     Values are only checked outside of `jit`, `vmap` and `grad`: traced values are not known.
     """
@@ -177,11 +178,16 @@ def check(operator: Operator) -> None:
         raise ValueError(
             f"coefficient must be a real floating-point array, got {coefficient.dtype}"
         )
+    checks.extent(operator.extent)
     if isinstance(coefficient, jax.core.Tracer):
         return
     values = np.asarray(coefficient)
     if not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError("coefficient must be positive and finite at every node")
+        bad = int((~(np.isfinite(values) & (values > 0))).sum())
+        raise ValueError(
+            f"coefficient must be positive and finite at every node, got {bad} of {values.size} "
+            "values that are not"
+        )
 
 
 def _norm(field: Array) -> Float[Array, ""]:

@@ -4,12 +4,14 @@ Instances are solved with the impedance condition a ∂ₙu = ikβ u + g, well p
 Dirichlet problem that has the trace of u as data has the same solution.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact, PRNGKeyArray
 
-from solvers import elliptic, q1, random_fields
+from solvers import checks, elliptic, q1, random_fields
 
 # Covariance τ^(2α-2) (-Δ + τ²)^(-α) of log a (times 5) and of g.
 COEFFICIENT_ALPHA, BOUNDARY_ALPHA, TAU = 1.5, 3.5, 2.0
@@ -31,7 +33,7 @@ def solve(
 
     Args:
       coefficient: a at the nodes of a grid that contains both end points; real and positive.
-      k: wave number.
+      k: wave number; positive, or zero with Dirichlet data.
       dirichlet: complex field whose outer ring holds u on the boundary, or
       impedance: field whose outer ring holds g of a ∂ₙu = ikβ u + g (real or complex); exactly one
         of both must be given.
@@ -40,38 +42,46 @@ def solve(
       extent: side lengths of the rectangle.
 
     Raises:
-      ValueError: for grids below 3 x 3 nodes, unequal shapes, real Dirichlet data, and, outside of
-        `jit` and `vmap`, for a coefficient that is not positive and finite and for a Dirichlet
-        problem that is resonant, that is singular to working precision. Inside of `jit` the
-        solution of a resonant problem is NaN.
+      ValueError: for grids below 3 x 3 nodes, unequal shapes, integers, real Dirichlet data, and,
+        outside of `jit` and `vmap`, for values that are not finite, a coefficient, k or extent that
+        is not positive, and for a problem that is resonant, that is singular to working precision:
+        one with Dirichlet data, or with impedance data and β = 0. Inside of `jit` the solution of a
+        resonant problem is NaN.
     """
     if (dirichlet is None) == (impedance is None):
         raise ValueError("exactly one of dirichlet and impedance must be given")
-    k = jnp.asarray(k, coefficient.real.dtype)
+    coefficient = checks.array("coefficient", coefficient, ndim=2)
+    # Without waves the impedance condition becomes Neumann's, and u is known up to a constant only.
+    checks.positive("k", k, or_zero=impedance is None)
+    checks.finite_number("beta", beta)
+    k = jnp.asarray(k, coefficient.dtype)
     robin = None if impedance is None else jax.lax.complex(jnp.zeros_like(k), k * beta)
     operator = q1.Operator(coefficient, extent, k**2, robin)
     elliptic.check(operator)
     fields = {"dirichlet": dirichlet, "impedance": impedance, "forcing": forcing}
     for name, field in fields.items():
-        if field is not None and field.shape != coefficient.shape:
-            raise ValueError(
-                f"{name} must have the shape of coefficient, "
-                f"got {field.shape} and {coefficient.shape}"
-            )
+        if field is not None:
+            field = checks.array(name, field, ndim=2, real=False)
+            checks.same_shape(name, field, coefficient.shape, "coefficient")
+            (checks.finite if name == "forcing" else checks.finite_ring)(name, field)
+            fields[name] = field
+    dirichlet = fields["dirichlet"]
     if dirichlet is not None and not jnp.iscomplexobj(dirichlet):
         raise ValueError(
             f"dirichlet must be complex, since u is, got {dirichlet.dtype}; "
             "was the imaginary part of the boundary values lost?"
         )
-    u = _solve(operator, dirichlet, impedance, forcing)
-    resonant = dirichlet is not None and not isinstance(u, jax.core.Tracer) and jnp.isnan(u).any()
-    if resonant:
-        raise ValueError(f"the Dirichlet problem is resonant (singular) at k = {float(k)!r}")
+    reflecting = dirichlet is not None or (not isinstance(beta, jax.core.Tracer) and beta == 0)
+    u, singular = _solve(operator, *fields.values(), reflecting=reflecting)
+    if not isinstance(singular, jax.core.Tracer) and bool(singular):
+        kind = "Neumann" if dirichlet is None else "Dirichlet"
+        raise ValueError(f"the {kind} problem is resonant (singular) at k = {float(k)!r}")
     return u
 
 
-@jax.jit
-def _solve(operator, dirichlet, impedance, forcing):
+@functools.partial(jax.jit, static_argnames="reflecting")
+def _solve(operator, dirichlet, impedance, forcing, *, reflecting):
+    """The solution, and whether the problem is singular; only one that loses no waves can be."""
     dtype = np.result_type(operator.coefficient.dtype, np.complex64)
     load = jnp.zeros(operator.coefficient.shape, dtype)
     if forcing is not None:
@@ -80,9 +90,10 @@ def _solve(operator, dirichlet, impedance, forcing):
         load += q1.boundary_load(impedance.astype(dtype), operator.extent)
     factors = elliptic.factor(operator)
     u = elliptic.solve(operator, load, dirichlet=dirichlet, factors=factors)
-    if dirichlet is None:
-        return u
-    return jnp.where(elliptic.is_singular(operator, factors), jnp.full_like(u, jnp.nan), u)
+    if not reflecting:
+        return u, jnp.asarray(False)
+    singular = elliptic.is_singular(operator, factors)
+    return jnp.where(singular, jnp.full_like(u, jnp.nan), u), singular
 
 
 def sample(key: PRNGKeyArray, n: int, scale: float) -> elliptic.Instance:

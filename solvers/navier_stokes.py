@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from solvers import fourier, random_fields, time_stepping
+from solvers import checks, fourier, random_fields, time_stepping
 
 
 def solve(
@@ -50,16 +50,21 @@ def solve(
 
     Raises:
       ValueError: times that do not increase or cannot be reached under the CFL bound, a vorticity
-        with NaN, with a mean, or with fewer than 4 points on an axis, a forcing of another shape,
-        reynolds or side that is not positive.
+        with NaN, with a mean, of integers, or with fewer than 4 points on an axis, a forcing of
+        another shape, with NaN or with a mean, reynolds, side or cfl not positive and finite.
       BlowUpError: with the time at which the vorticity blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
     """
+    vorticity = checks.array("vorticity", vorticity, ndim=2)
     time_stepping.check_initial("vorticity", vorticity)
-    _check_mean(vorticity)
-    time_stepping.check_positive("reynolds", reynolds)
-    time_stepping.check_positive("side", side)
+    _check_mean("vorticity", vorticity)
+    if forcing is not None:
+        forcing = checks.array("forcing", forcing, ndim=2)
+        checks.finite("forcing", forcing)
+        _check_mean("forcing", forcing)
+    checks.positive("reynolds", reynolds)
+    checks.positive("side", side)
     result = simulate(vorticity, reynolds, times, forcing=forcing, side=side, order=order, cfl=cfl)
     time_stepping.raise_on_failure(result)
     return result.frames
@@ -76,11 +81,11 @@ def simulate(
     cfl: float = 1.0,
 ) -> time_stepping.Trajectory:
     """`solve` without errors: for `vmap`, with `time_stepping.raise_on_failure` on the result."""
-    times = time_stepping.check_times(times)
-    if forcing is not None and forcing.shape != vorticity.shape:
-        raise ValueError(
-            f"forcing must have the vorticity's shape {vorticity.shape}, got {forcing.shape}"
-        )
+    vorticity = checks.array("vorticity", vorticity, ndim=2)
+    times = time_stepping.check_options(times, order, cfl)
+    if forcing is not None:
+        forcing = checks.array("forcing", forcing, ndim=2).astype(vorticity.dtype)
+        checks.same_shape("forcing", forcing, vorticity.shape, "vorticity")
     scalars = (jnp.asarray(value, vorticity.dtype) for value in (reynolds, side, cfl))
     return _simulate(vorticity, forcing, *scalars, times=times, order=order)
 
@@ -179,9 +184,9 @@ def velocity_window(
     return jnp.moveaxis(u, 0, 2)
 
 
-def _check_mean(vorticity: Float[Array, "x y"]) -> None:
-    if isinstance(vorticity, jax.core.Tracer):
+def _check_mean(name: str, field: Float[Array, "x y"]) -> None:
+    if isinstance(field, jax.core.Tracer):
         return
-    mean, size = float(vorticity.mean()), float(jnp.abs(vorticity).max())
+    mean, size = float(field.mean()), float(jnp.abs(field).max())
     if abs(mean) > 1e-6 * size:  # data that was ever stored in single precision passes
-        raise ValueError(f"vorticity must have mean zero on a periodic square, got mean {mean:.3g}")
+        raise ValueError(f"{name} must have mean zero on a periodic square, got mean {mean:.3g}")

@@ -146,10 +146,10 @@ class Parts:
         try:
             with np.load(self._file(block)) as part:
                 return part[name]
-        except (zipfile.BadZipFile, ValueError, EOFError) as error:  # zip files carry checksums
+        except (zipfile.BadZipFile, ValueError, EOFError):  # zip files carry checksums
             raise storage.StorageError(
-                f"{self._file(block)} is damaged ({error}): remove it and run the same command "
-                "again, which makes this block anew"
+                f"{self._file(block)} is damaged: remove it and run the same command again, which "
+                "makes this block anew"
             ) from None
 
     def _members(self, prefix: str) -> dict[str, Iterator[np.ndarray]]:

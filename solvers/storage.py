@@ -13,8 +13,10 @@ import hashlib
 import json
 import os
 import pathlib
+import re
+import secrets
 import shutil
-import tempfile
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -38,13 +40,14 @@ def created(file: pathlib.Path, scratch: pathlib.Path) -> Iterator[BinaryIO]:
       file: the name under which it appears; what was there before is replaced.
       scratch: directory of the temporary file, on the same file system.
     """
-    descriptor, temporary = tempfile.mkstemp(suffix=".tmp", dir=scratch)
+    # Not tempfile's, whose files are private: this one has the permissions that the umask leaves.
+    temporary = scratch / f"{secrets.token_hex(8)}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's files are private
         os.replace(temporary, file)
         _sync_directory(file.parent)
     except OSError as error:
@@ -74,10 +77,39 @@ def describe(**entries: Any) -> dict[str, Any]:
 
 
 def read(directory: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Metadata and memory-mapped fields of a finished data set."""
-    meta = json.loads((directory / META).read_text())
-    fields = {name: np.load(directory / f"{name}.npy", mmap_mode="r") for name in meta["fields"]}
+    """Metadata and memory-mapped fields of a finished data set.
+
+    Raises:
+      StorageError: the data set is not finished, or a file is missing, not an ordinary file of this
+        directory, or not an array of numbers.
+    """
+    try:
+        meta = json.loads(_own_file(directory, META).read_text())
+        names = list(meta["fields"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{directory / META} is damaged: {error}") from None
+    fields = {}
+    for name in names:
+        if not re.fullmatch(r"\w+", name):
+            raise StorageError(f"{directory / META} names a field {name!r:.60}: not a plain name")
+        file = _own_file(directory, f"{name}.npy")
+        try:
+            fields[name] = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError, SyntaxError):
+            raise StorageError(f"{file} is damaged, or no array of numbers") from None
     return meta, fields
+
+
+def _own_file(directory: pathlib.Path, name: str) -> pathlib.Path:
+    """An ordinary file in the directory itself: what it links to could be anything."""
+    file = directory / name
+    try:
+        mode = os.lstat(file).st_mode
+    except FileNotFoundError:
+        raise StorageError(f"{file} is missing: the data set is not finished, or none") from None
+    if not stat.S_ISREG(mode):
+        raise StorageError(f"{file} must be an ordinary file, got a link, directory or device")
+    return file
 
 
 def write(

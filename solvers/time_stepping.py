@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Complex, Float
 
+from solvers import checks
 from solvers.fourier import scale
 
 State = Complex[Array, "*modes"]
@@ -217,7 +218,10 @@ def raise_on_failure(result: Trajectory) -> None:
 
 def check_times(times: Times) -> tuple[float, ...]:
     """The requested times as a hashable tuple, or a ValueError unless 0 <= t_0 < t_1 < ..."""
-    array = np.asarray(times, np.float64)
+    try:
+        array = np.asarray(times, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"times must be numbers, got {times!r:.60}") from None
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"times must be a non-empty sequence of numbers, got shape {array.shape}")
     if not np.isfinite(array).all() or array[0] < 0 or (np.diff(array) <= 0).any():
@@ -225,16 +229,15 @@ def check_times(times: Times) -> tuple[float, ...]:
     return tuple(array.tolist())
 
 
+def check_options(times: Times, order: int, cfl: float | Float[Array, ""]) -> tuple[float, ...]:
+    """`check_times`, and that there is a method of this order and that cfl is positive."""
+    checks.one_of("order", order, tuple(METHODS))
+    checks.positive("cfl", cfl)
+    return check_times(times)
+
+
 def check_initial(name: str, state: Float[Array, "*grid"]) -> None:
     """Raises a ValueError for a state too coarse to hold a wave or, unless traced, not finite."""
     if min(state.shape) < 4:
         raise ValueError(f"{name} needs at least 4 points on each axis, got shape {state.shape}")
-    if not isinstance(state, jax.core.Tracer) and not bool(jnp.isfinite(state).all()):
-        bad = int((~jnp.isfinite(state)).sum())
-        raise ValueError(f"{name} must be finite, got {bad} of {state.size} values that are not")
-
-
-def check_positive(name: str, value: float | Float[Array, ""]) -> None:
-    """Raises a ValueError unless `value` is positive; does nothing if it is traced."""
-    if not isinstance(value, jax.core.Tracer) and not float(value) > 0:
-        raise ValueError(f"{name} must be positive, got {value}")
+    checks.finite(name, state)

@@ -48,12 +48,15 @@ and `score`: test, or val for the validation data, that no table is made of and 
 is chosen that is chosen by its error.
 """
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
 import ml_collections
 
+from experiments import models
 from solvers import configs
+from solvers.configs import rules
 
 COMMON = {
     "seed": 0,
@@ -90,6 +93,12 @@ COMMON = {
     "super_weight": 0.25,
     "rollout_frames": 1,
 }
+# What only experiments have words for.
+RULES = {
+    "model": rules.one_of(*models.LABELS),
+    "base": rules.one_of("none", "coons", "harmonic", "helmholtz"),
+    "scale_embedding": rules.one_of("mlp", "inverse_powers", "powers"),
+}
 # What the label of a row has words for.
 ROW_FIELDS = (
     "model",
@@ -115,7 +124,17 @@ def resolve(
     preset, *changes = text.split(",")
     rest = [change for change in changes if change.partition("=")[0] not in ROW_FIELDS]
     own = {"preset": preset, "changes": ", ".join(sorted(rest))}
-    config = configs.resolve(text, {**common, **own}, presets)
+    config = configs.resolve(text, {**common, **own}, presets, more_rules=RULES)
     with config.unlocked():
         config.data = config.data.replace(";", ",")
+    _check_data(config)
     return config
+
+
+def _check_data(config: ml_collections.ConfigDict) -> None:
+    """Raises a ValueError unless the config of the data, which is text, can be resolved, too."""
+    module = importlib.import_module(f"solvers.configs.{config.equation}")
+    try:
+        module.get_config(config.data)
+    except ValueError as error:
+        raise ValueError(f"data={config.data.replace(',', ';')}: {error}") from None

@@ -123,7 +123,9 @@ def _check(equation, solution, scale, coefficient, extent, size, options) -> Law
     ]
     local_extent = grid.rescaled_extent(extent, size, shape, equation.centrings)
     local_solution = _box(solution, start, size)
-    local_coefficient = None if coefficient is None else _box(coefficient, past, size)
+    local_coefficient = None
+    if coefficient is not None:
+        local_coefficient = equation.rescale_coefficient(_box(coefficient, past, size), ratio)
     whole = equation.residual(
         coefficient, solution, jnp.asarray(scale, float), extent=extent, **options
     )

@@ -1,11 +1,13 @@
 """Darcy flow and the Helmholtz equation on a rectangle with Dirichlet data.
 
-    Darcy       -∇·(a ∇u) = 0          u = g on the boundary
-    Helmholtz   -∇·(a ∇u) - k² u = f   u = g on the boundary, u complex
+    Darcy          -∇·(a ∇u) = 0          u = g on the boundary
+    forced Darcy   -∇·(a ∇u) = f          u = g on the boundary; interior data (a, f)
+    Helmholtz      -∇·(a ∇u) - k² u = f   u = g on the boundary, u complex
 
-With û(x) = u(λx): -∇·(â ∇û) = λ² (-∇·(a ∇u))(λx), hence Darcy keeps its form, and Helmholtz holds
-with k̂ = λk and f̂ = λ²f. For Darcy the scale is only a label of the coefficient's distribution
-(the number of correlation lengths a side, up to a factor), which shrinks with the domain alike.
+With û(x) = u(λx): -∇·(â ∇û) = λ² (-∇·(a ∇u))(λx), hence Darcy keeps its form, with f̂ = λ²f if it is
+forced, and Helmholtz holds with k̂ = λk and f̂ = λ²f. For Darcy the scale is only a label of the
+coefficient's distribution (the number of correlation lengths a side, up to a factor), which shrinks
+with the domain alike.
 """
 
 import jax.numpy as jnp
@@ -37,6 +39,18 @@ def darcy_residual(
     return -divergence_x - divergence_y
 
 
+def forced_darcy_residual(
+    coefficient: Sample,
+    solution: Sample,
+    scale: float | Float[Array, ""] | None = None,
+    *,
+    extent: tuple[float, float] = (1.0, 1.0),
+) -> Inexact[Array, "inner_x inner_y _"]:
+    """-∇·(a ∇u) - f at the inner nodes, for the channels (a, f) of `coefficient`."""
+    medium, forcing = coefficient[..., :1], coefficient[..., 1:]
+    return darcy_residual(medium, solution, scale, extent=extent) - forcing[1:-1, 1:-1]
+
+
 def helmholtz_residual(
     coefficient: Sample,
     solution: Sample,
@@ -61,6 +75,17 @@ DARCY = Equation(
     rescale=power_law(1),
     residual=darcy_residual,
     linear=True,
+)
+
+# Not linear in the sense of `Equation`: without boundary values there is still the forcing.
+FORCED_DARCY = Equation(
+    name="darcy_forced",
+    axes=NODES,
+    sides=boundary.all_sides(2),
+    rescale=power_law(1),
+    residual=forced_darcy_residual,
+    coefficient_channels=2,
+    coefficient_powers=(0, 2),
 )
 
 HELMHOLTZ = Equation(

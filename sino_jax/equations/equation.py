@@ -27,13 +27,13 @@ class Axis:
     """One grid axis.
 
     Attributes:
-      name: "x" and "y" are space, "t" is time.
+      name: "x", "y" and "z" are space, "t" is time.
       centring: see `sino_jax.grid`.
       anchored: True for a time axis on which the past ends where the prediction begins. A crop then
         keeps that junction: the last frames of the past, the first ones of the solution.
     """
 
-    name: Literal["x", "y", "t"]
+    name: Literal["x", "y", "z", "t"]
     centring: grid.Centring
     anchored: bool = False
 
@@ -52,6 +52,9 @@ class Equation:
       coefficient_channels: channels of what is given in the interior; 0 if nothing is.
       solution_channels: channels of the solution; a complex channel counts once.
       complex_valued: whether the solution is complex.
+      coefficient_powers: on a sub-domain of side λ, channel i of the interior data is multiplied by
+        λ to this power: 0 for a coefficient of the highest derivatives, 2 for a right-hand side of
+        second-order equations (f̂ = λ²f). Empty: 0 for all.
       linear: whether the solution is proportional to the boundary data. Models then are, too: they
         see traces divided by their magnitude, by which their output is multiplied.
       coefficient_kind: how the interior data transforms under rotations and reflections.
@@ -67,10 +70,18 @@ class Equation:
     coefficient_channels: int = 1
     solution_channels: int = 1
     complex_valued: bool = False
+    coefficient_powers: tuple[int, ...] = ()
     linear: bool = False
     coefficient_kind: FieldKind = "scalar"
     solution_kind: FieldKind = "scalar"
     symmetries: frozenset[Symmetry] = frozenset({"rotation", "reflection"})
+
+    def __post_init__(self):
+        if self.coefficient_powers and len(self.coefficient_powers) != self.coefficient_channels:
+            raise ValueError(
+                f"coefficient_powers must have one entry for each of {self.coefficient_channels} "
+                f"channels, got {self.coefficient_powers}"
+            )
 
     @property
     def centrings(self) -> tuple[grid.Centring, ...]:
@@ -116,6 +127,19 @@ class Equation:
     def ratio(self, size: Sequence[int], shape: Sequence[int]) -> float:
         """λ of a crop of `size` points from a grid of `shape` points."""
         return grid.ratio(size, shape, self.centrings)
+
+    def rescale_coefficient(self, coefficient: Array, ratio: float | Array) -> Array:
+        """Interior data ``[..., channel]`` of a sub-domain of side `ratio`; see the attribute."""
+        if not any(self.coefficient_powers):
+            return coefficient
+        powers = jnp.asarray(self.coefficient_powers, coefficient.dtype)
+        factors = jnp.asarray(ratio, coefficient.dtype) ** powers
+        return coefficient * factors.reshape((1,) * (coefficient.ndim - 1) + (-1,))
+
+    def coefficient_growth(self, coefficient: Array) -> Array:
+        """The derivative of `rescale_coefficient` by the ratio, at ratio 1."""
+        one = jnp.ones((), coefficient.dtype)
+        return jax.jvp(lambda r: self.rescale_coefficient(coefficient, r), (one,), (one,))[1]
 
     def crop_size(self, size: Count | Sequence[Count], shape: Sequence[int]) -> tuple[int, ...]:
         """Points of a crop on every axis; an integer sets the first axis and ties the others to it.

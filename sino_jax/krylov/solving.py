@@ -98,43 +98,50 @@ def solve(
         start = _base(*problems, shift=shift, extent=extent)
     else:
         start = _with_boundary(start.astype(field.dtype), field, extent=extent)
-    coercive = np.asarray(_margin(instance.coefficient, k, extent) > 0)
+    coercive = np.asarray(_is_coercive(instance.coefficient, k, extent=extent))
+    arrays = (*problems, start)
+    methods = (
+        (True, functools.partial(_coercive, extent=extent)),
+        (False, functools.partial(_indefinite, extent=extent, shift=shift, restart=restart)),
+    )
+    if coercive.all() or not coercive.any():
+        return _rounds(methods[int(not coercive[0])][1], arrays, tolerance, iterations)
     parts, places = [], []
-    for kind, method in ((True, _coercive), (False, _indefinite)):
+    for kind, method in methods:
         where = np.flatnonzero(coercive == kind)
-        if len(where):
-            options = {} if kind else {"shift": shift, "restart": restart}
-            chosen = [array[where] for array in (*problems, start)]
-            parts.append(_rounds(method, chosen, tolerance, iterations, extent, options))
-            places.append(where)
-    order = np.argsort(np.concatenate(places))
-    return joined(parts, order)
+        chosen = [array[where] for array in arrays]
+        parts.append(_rounds(method, chosen, tolerance, iterations))
+        places.append(where)
+    return joined(parts, np.argsort(np.concatenate(places)))
 
 
-def _rounds(method, arrays, tolerance, iterations, extent, options) -> Solution:
+def _rounds(method, arrays, tolerance, iterations) -> Solution:
     """Runs an iteration until the solution itself passes, not only what the iteration believes."""
     *problems, solution = arrays
-    total, rows, amplification = np.zeros(len(solution), int), [], 1
+    total, rows, amplification = np.zeros(len(solution), int), [], np.ones(len(solution))
     for number in range(ROUNDS):
         found = method(
             *problems,
             solution,
-            jnp.asarray(tolerance, solution.real.dtype),
+            jnp.asarray(tolerance / amplification, solution.real.dtype),
             jnp.asarray(iterations - int(total.max()), jnp.int32),
             iterations=iterations,
-            extent=extent,
-            **options,
         )
         solution = found.solution
         made = np.asarray(found.iterations)
         rows.append(np.asarray(found.history)[int(number > 0) : int(made.max()) + 1])
         total = total + made
         # A later round sees less of the operator.
-        amplification = jnp.maximum(amplification, found.amplification)
-        reached = found.residual * amplification <= tolerance
-        if bool(jnp.all(reached)) or total.max() >= iterations or not made.any():
+        amplification = np.maximum(amplification, np.asarray(found.amplification))
+        reached = np.asarray(found.residual) * amplification <= tolerance
+        if reached.all() or total.max() >= iterations or not made.any():
             break
-    return found._replace(iterations=total.astype(np.int32), history=_compact(np.concatenate(rows)))
+    return found._replace(
+        iterations=jnp.asarray(total.astype(np.int32)),
+        history=jnp.asarray(_compact(np.concatenate(rows))),
+        reached=jnp.asarray(reached),
+        amplification=jnp.asarray(amplification.astype(solution.real.dtype)),
+    )
 
 
 def _compact(history: np.ndarray) -> np.ndarray:
@@ -243,6 +250,11 @@ def _with_boundary(start: Batch, field: Batch, *, extent) -> Batch:
     return start + jax.vmap(functools.partial(base.harmonic, extent=extent))(field - start)
 
 
+@functools.partial(jax.jit, static_argnames="extent")
+def _is_coercive(coefficient, k, *, extent) -> Bool[Array, "batch"]:
+    return _margin(coefficient, k, extent) > 0
+
+
 def _margin(coefficient, k, extent) -> PerExample:
     """μ: the operator is at least this times the Laplacian's."""
     smallest = jnp.min(jax.vmap(elements.cell_means)(coefficient), axis=(1, 2, 3))
@@ -256,16 +268,12 @@ def _lowest_eigenvalue(extent) -> float:
 def joined(parts: Sequence[Solution], order: np.ndarray | slice = slice(None)) -> Solution:
     """Several batches as one, in this order of their problems."""
     rows = max(len(part.history) for part in parts)
-    filled = [
-        part._replace(
-            history=np.pad(
-                part.history, ((0, rows - len(part.history)), (0, 0)), constant_values=np.nan
-            )
-        )
+    histories = [
+        np.pad(part.history, ((0, rows - len(part.history)), (0, 0)), constant_values=np.nan)
         for part in parts
     ]
-    history = np.concatenate([part.history for part in filled], axis=1)[:, order]
-    rest = [part._replace(history=None) for part in filled]
+    history = np.concatenate(histories, axis=1)[:, order]
+    rest = [part._replace(history=None) for part in parts]
     whole = jax.tree.map(lambda *arrays: jnp.concatenate(arrays)[order], *rest)
     return whole._replace(history=jnp.asarray(history))
 

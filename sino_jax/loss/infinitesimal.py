@@ -63,6 +63,8 @@ def infinitesimal_scale_consistency(
     zoom_coefficient = None
     if instance.coefficient is not None:
         zoom_coefficient = jax.vmap(lambda a: zoom(a, 1.0))(instance.coefficient)
+        if any(equation.coefficient_powers):  # the derivative of λᵖ a(c + λ(x - c)) has p a, too
+            zoom_coefficient += equation.coefficient_growth(instance.coefficient)
     # Inputs are linear in coefficient and boundary field: their tangent is the inputs of tangents.
     tangent_inputs = problem.inputs(equation, Instance(zoom_coefficient, zoom_field, None))
     one = jnp.ones((), instance.scale.dtype)

@@ -6,12 +6,16 @@ Every model is a Flax module used as ``model.init(key, inputs, scale)`` and
 
 import dataclasses
 import difflib
+import math
+import typing
 from collections.abc import Mapping
 from typing import Any
 
 import flax.linen as nn
+import numpy as np
 from ml_collections import ConfigDict
 
+from sino_jax import checks
 from sino_jax.models import with_base
 from sino_jax.models.cno import CNO
 from sino_jax.models.fno import FNO
@@ -43,7 +47,8 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
         `with_base.WithBase`).
 
     Raises:
-      ValueError: an unknown model or field (the nearest valid one is suggested), a missing field.
+      ValueError: an unknown model or field (the nearest valid one is suggested), a missing field, a
+        value of another type or range.
 
     Example:
       >>> build(dict(name="fno", n_modes=(8, 8), hidden_channels=16, out_channels=1)).n_layers
@@ -71,9 +76,40 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     required = {key for key, field in valid.items() if field.default is dataclasses.MISSING}
     if missing := sorted(required - set(fields)):
         raise ValueError(f"model {name!r} needs the fields {missing}")
+    fields = {key: _checked(f"{name}.{key}", fields[key], valid[key].type) for key in fields}
+    checks.number("base_shift", shift, low=0)
     if base == "none":
         return model(**fields)
     return with_base.correct(model, fields, base=base, **options)
+
+
+# Zero is a meaning of its own: no boundary data, the spacing of the input.
+_MAY_BE_ZERO = ("boundary_channels", "size")
+_LARGEST_PADDING = 4.0
+
+
+def _checked(name: str, value: Any, annotation: Any) -> Any:
+    """The value of a field, if its annotation and its meaning allow it; else a ValueError."""
+    field = name.rsplit(".", 1)[1]
+    options = typing.get_args(annotation)
+    if annotation is bool:
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, got {value!r}")
+        return bool(value)
+    if annotation is float:
+        checks.number(name, value, low=0, high=_LARGEST_PADDING if field == "padding" else math.inf)
+        return float(value)
+    if annotation is int or annotation == int | None:
+        if value is None and annotation is not int:
+            return None
+        return checks.integer(name, value, least=0 if field in _MAY_BE_ZERO else 1)
+    if typing.get_origin(annotation) is tuple:
+        if not isinstance(value, tuple) or not value:
+            raise ValueError(f"{name} must be one whole number for each axis, got {value!r}")
+        return tuple(checks.integer(name, entry) for entry in value)
+    if typing.get_origin(annotation) is typing.Literal:
+        checks.one_of(name, value, options)
+    return value
 
 
 def _static(value: Any) -> Any:

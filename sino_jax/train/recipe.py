@@ -14,6 +14,7 @@ from typing import Any
 from sino_jax import data, equations, models
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
+from sino_jax.train import verification
 
 CONSISTENCY = ("none", "sub", "sub+super")
 # Sides of sub-domains relative to the domain's, and the fewest points that they may have.
@@ -81,11 +82,13 @@ def recipe(
     equation = equations.get(train[0].equation if equation is None else equation)
     grids = [dataset.grid for dataset in train]
     sizes = PRESETS[preset]
+    loss = _loss(equation, consistency, grids)
+    verification.check_consistency(train, loss)
     return {
         "seed": seed,
         "equation": equation.name,
         "model": {"name": model, **_model_sizes(model, sizes, grids)},
-        "loss": _loss(equation, consistency, grids),
+        "loss": loss,
         "data": {
             "train": tuple(str(dataset.path) for dataset in train),
             "test": tuple(str(dataset.path) for dataset in test),

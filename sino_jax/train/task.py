@@ -77,6 +77,8 @@ def build(
             reject_unknown(name, LOSS_OPTIONS, where="config.loss")
     network.build(config.model, equation, None)  # a wrong model is refused before data is read
     train, test = verification.datasets(config.data, equation)
+    if loss is None:
+        verification.check_consistency(train, options)
     statistics = data.statistics(train) if config.data.normalise else None
     model, apply_fn = network.build(config.model, equation, statistics)
     fitting = [

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml_collections import FrozenConfigDict
@@ -73,6 +74,23 @@ def check_meta(dataset: Dataset, equation: Equation) -> None:
         raise DatasetError(
             f"{dataset.path}: {equation.name} has {axes} axes, the grid is {list(grid)}"
         )
+
+
+def check_consistency(train: Sequence[Dataset], loss_options: Mapping[str, Any]) -> None:
+    """Raises if scale-consistency is asked for on data of which it does not hold.
+
+    Imported Darcy flow may have a constant right-hand side, which `darcy` knows nothing of.
+    """
+    if not (loss_options.get("sub_sizes") or loss_options.get("super_rates")):
+        return
+    for dataset in train:
+        beta = dataset.meta["config"].get("beta", 0)
+        if dataset.equation == "darcy" and isinstance(beta, int | float) and beta != 0:
+            raise ValueError(
+                f"{dataset.path} has the right-hand side {beta:g}, which a sub-domain of side λ "
+                "has λ² times: scale-consistency of the equation darcy does not hold. Import the "
+                "file as darcy_forced, or train without sub_sizes and super_rates"
+            )
 
 
 def check_values(dataset: Dataset) -> None:

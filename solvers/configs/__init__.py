@@ -17,13 +17,23 @@ Every config has these fields, and those of its equation:
 import ast
 import difflib
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import ml_collections
 
+from solvers.configs import rules
+
+# They say what the config is: a change would file it under the name of another.
+FIXED = ("equation", "preset", "changes")
+
 
 def resolve(
-    text: str, common: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]]
+    text: str,
+    common: Mapping[str, Any],
+    presets: Mapping[str, Mapping[str, Any]],
+    *,
+    more_rules: Mapping[str, rules.Rule] = MappingProxyType({}),
 ) -> ml_collections.ConfigDict:
     """The locked config that `text` asks for.
 
@@ -31,17 +41,29 @@ def resolve(
       text: ``"preset"`` or ``"preset,field=value,..."``. A tuple is written ``4+8``.
       common: fields of all presets.
       presets: for each preset the fields in which it differs.
+      more_rules: for the values of fields, beside and before those of `solvers.configs.rules`.
 
     Raises:
-      ValueError: unknown presets and fields, with the nearest one that exists, and values of
-        another type than the field's.
+      ValueError: unknown presets and fields, with the nearest one that exists, repeated fields,
+        fields that cannot be changed, and values of another type or range than the field's.
     """
     preset, *changes = text.split(",")
     fields = {**common, **presets[_known(preset, presets, "preset")]}
     fields["name"] = f"{fields['equation']}-{preset}"
+    changed = set()
     for change in changes:
-        field, _, value = change.partition("=")
-        fields[field] = _parse(value, fields[_known(field, fields, "field")], field)
+        field, equals, value = change.partition("=")
+        if not equals:
+            raise ValueError(f"a change is written field=value, got {change!r}")
+        _known(field, fields, "field")
+        if field in changed:
+            raise ValueError(f"{field} is given twice; give it once")
+        if field in FIXED:
+            raise ValueError(f"{field} is {fields[field]!r} here and cannot be changed")
+        changed.add(field)
+        fields[field] = _parse(value, fields[field], field)
+    for field, value in fields.items():
+        rules.check(field, value, {**rules.RULES, **more_rules})
     return ml_collections.ConfigDict(fields).lock()
 
 
@@ -63,14 +85,19 @@ def _number(text: str) -> int | float:
 def _parse(text: str, default: Any, field: str) -> Any:
     if isinstance(default, str):
         return text
+    if isinstance(default, bool):
+        if text.lower() not in rules.TRUTH:
+            raise ValueError(f"{field} takes true or false, got {text!r}")
+        return rules.TRUTH[text.lower()]
     try:
         if isinstance(default, tuple) and all(isinstance(entry, int | float) for entry in default):
             return tuple(_number(part) for part in text.split("+") if text)
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, OverflowError, MemoryError, RecursionError):
         value = None
     if isinstance(default, float) and isinstance(value, int):
         value = float(value)
+    # A truth value is an int to Python, but not to a reader.
     if type(value) is not type(default):
         raise ValueError(f"{field} takes a value like {default!r} (tuples as 4+8), got {text!r}")
     return value

@@ -3,38 +3,53 @@
     python -m solvers.interchange import pdebench FILE DIRECTORY --equation=burgers
     python -m solvers.interchange export the_well DIRECTORY ROOT
 
-Imported data is copied into the package's own format (`solvers.storage`), piece by piece, and
-checked for values that are not finite. It is described as what the file says it is: whether the
-equation of the registry holds with the same right-hand side is for the reader to know. HDF5 needs
-h5py (the extra ``hdf5``).
+Imported data is copied into the package's own format (`solvers.storage`), piece by piece. Values,
+parameters and coordinates are checked, and nothing outside of the file is read (`trust`). It is
+described as what the file says it is: whether the equation of the registry holds with the same
+right-hand side is for the reader to know. HDF5 needs h5py (the extra ``hdf5``).
 """
 
 import contextlib
 import importlib
 import importlib.metadata
+import os
 import pathlib
 import platform
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from solvers import storage
+from solvers.interchange import trust
 
 PIECE = 32  # samples in memory at once
 
 
 @contextlib.contextmanager
 def hdf5(file: pathlib.Path, mode: str) -> Iterator[Any]:
-    """An opened HDF5 file; h5py is imported here, because nothing else needs it."""
+    """An opened HDF5 file; h5py is imported here, because nothing else needs it.
+
+    A written file takes its name when it is complete: what had that name before stays till then.
+    """
     try:
         h5py = importlib.import_module("h5py")
     except ImportError:
         raise ImportError("HDF5 files need h5py: pip install 'sino-jax[hdf5]'") from None
-    if mode == "w":
-        file.parent.mkdir(parents=True, exist_ok=True)
-    with h5py.File(file, mode) as opened:
-        yield opened
+    if mode == "r":
+        trust.regular_file(file)
+        with h5py.File(file, mode) as opened:
+            yield opened
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        with h5py.File(temporary, mode) as opened:
+            yield opened
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def coordinates(points: int, centring: str, extent: float) -> np.ndarray:
@@ -53,7 +68,7 @@ def axis(values: np.ndarray) -> tuple[str, float]:
 
 
 def grid(axes: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The grid entry of meta.json, from the coordinates of each axis."""
+    """The grid entry of meta.json, from the coordinates of each axis, checked by `trust`."""
     found = [axis(values) for values in axes.values()]
     return {
         "axes": list(axes),
@@ -71,7 +86,11 @@ def grid_coordinates(meta: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def pieces(
-    source: Any, transform: Callable[[np.ndarray], np.ndarray], count: int
+    source: Any,
+    transform: Callable[[np.ndarray], np.ndarray],
+    count: int,
+    *,
+    positive: bool = False,
 ) -> Iterator[np.ndarray]:
     """``transform(source[i:j])`` for consecutive samples; raises for values that are not finite."""
     for start in range(0, count, PIECE):
@@ -80,6 +99,10 @@ def pieces(
         if bad.any():
             samples = (start + np.flatnonzero(bad)).tolist()
             raise ValueError(f"samples {samples} have values that are not finite: not imported")
+        if positive and (values <= 0).any():
+            raise ValueError(
+                f"a coefficient must be positive, got {values.min():.4g}: not imported"
+            )
         yield values
 
 
@@ -90,9 +113,15 @@ def write(
     source: Mapping[str, Any],
     **entries: Any,
 ) -> None:
-    """Writes an imported data set; `source` says where it came from, in place of a config."""
+    """Writes an imported data set; `source` says where it came from, in place of a config.
+
+    What a failing import has written is removed, so that it can be tried again.
+    """
     if directory.exists() and any(directory.iterdir()):
         raise storage.StorageError(f"{directory} is not empty: choose another directory")
+    trust.one_split(entries["split"])
+    trust.name("equation", entries["equation"])
+    trust.number("scale", entries["scale"])
     versions = {
         "python": platform.python_version(),
         **{name: importlib.metadata.version(name) for name in ("numpy", "h5py")},
@@ -100,4 +129,13 @@ def write(
     description = storage.describe(
         **entries, seed=None, limits={}, config=dict(source), versions=versions
     )
-    storage.write(directory, description, fields, {})
+    was_there = directory.exists()
+    try:
+        storage.write(directory, description, fields, {})
+    except BaseException:
+        for name in fields:
+            (directory / f"{name}.npy").unlink(missing_ok=True)
+        shutil.rmtree(directory / storage.PARTS, ignore_errors=True)
+        if not was_there and directory.exists():
+            directory.rmdir()
+        raise

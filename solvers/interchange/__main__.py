@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument("source", type=pathlib.Path)
     parser.add_argument("target", type=pathlib.Path)
     parser.add_argument("--equation", help="of the imported data")
-    parser.add_argument("--split", choices=["train", "test"], default="train")
+    parser.add_argument("--split", choices=["train", "val", "test"], default="train")
     parser.add_argument("--scale", type=float, help="of the imported data, if the file has none")
     parser.add_argument("--history", type=int, help="frames given, for trajectories")
     parser.add_argument("--horizon", type=int, help="frames predicted, for trajectories")
@@ -28,7 +28,7 @@ def main() -> None:
         if not options.equation:
             sys.exit("error: import needs --equation")
         window = None
-        if options.history:
+        if options.history is not None or options.horizon is not None:
             window = {"history": options.history, "horizon": options.horizon or 1, "stride": 1}
             by_channel = options.equation == "navier_stokes"
             window["frames"] = "channel" if by_channel else "axis"

@@ -18,8 +18,14 @@ from typing import Any
 import numpy as np
 
 from solvers import interchange, storage
+from solvers.interchange import trust
 
-ENDINGS = {"darcy": ".hdf5", "burgers": ".hdf5", "navier_stokes_spacetime": ".h5"}
+ENDINGS = {
+    "darcy": ".hdf5",
+    "darcy_forced": ".hdf5",
+    "burgers": ".hdf5",
+    "navier_stokes_spacetime": ".h5",
+}
 
 
 def import_file(
@@ -36,8 +42,9 @@ def import_file(
     Args:
       file: the HDF5 file.
       directory: of the new data set; must not exist or be empty.
-      equation: "darcy", "burgers" or "navier_stokes_spacetime".
-      split: "train" or "test"; PDEBench files hold both.
+      equation: "darcy", "darcy_forced" (the right-hand side beta is a channel of the interior data,
+        as scale-consistency needs it), "burgers" or "navier_stokes_spacetime".
+      split: "train", "val" or "test"; PDEBench files hold all.
       scale: of the data. Burgers files state it; for Darcy it is a label and is 1 by default.
       window: history, horizon and stride in frames, for Navier-Stokes.
     """
@@ -48,41 +55,71 @@ def import_file(
         common = {"equation": equation, "split": split, "source": source}
         if equation == "darcy":
             _import_darcy(opened, directory, scale, common)
+        elif equation == "darcy_forced":
+            _import_darcy(opened, directory, scale, common, forced=True)
         elif equation == "burgers":
             _import_burgers(opened, directory, scale, common)
         else:
             _import_navier_stokes(opened, directory, scale, window, common)
 
 
-def _import_darcy(opened, directory, scale, common) -> None:
-    count = len(opened["tensor"])
+def _import_darcy(opened, directory, scale, common, *, forced: bool = False) -> None:
+    """Interior data a, or (a, beta) if `forced`; then cell centres become the nodes of the slightly
+    smaller square, whose boundary values are those of the outer cells."""
+    tensor = trust.numbers(opened, "tensor", (None, 1, None, None))
+    count, _, *shape = tensor.shape
+    coefficient = trust.numbers(opened, "nu", (count, *shape))
+    axes = {
+        name: _coordinates(opened, f"{name}-coordinate", points)
+        for name, points in zip("xy", shape, strict=True)
+    }
+    grid, units = interchange.grid(axes), "-∇·(a∇u) = beta, with beta as in config"
+    interior = interchange.pieces(coefficient, lambda v: v[..., None], count, positive=True)
+    if forced:
+        beta = trust.number("beta", opened.attrs["beta"], positive=False)
+        interior = (_with_forcing(part, beta) for part in interior)
+        lengths = [float(values[-1] - values[0]) for values in axes.values()]
+        grid = {**grid, "centrings": ["node", "node"], "extent": lengths}
+        units = "-∇·(a∇u) = f; boundary values are those of the outer cells"
     interchange.write(
         directory,
         {
-            "coefficient": interchange.pieces(opened["nu"], lambda v: v[..., None], count),
-            "solution": interchange.pieces(opened["tensor"], lambda v: v[:, 0, ..., None], count),
+            "coefficient": interior,
+            "solution": interchange.pieces(tensor, lambda v: v[:, 0, ..., None], count),
         },
-        scale=float(scale or 1.0),
+        scale=1.0 if scale is None else scale,
         samples=count,
-        grid=interchange.grid({name: opened[f"{name}-coordinate"][:] for name in "xy"}),
+        grid=grid,
         window=None,
-        units={"solution": "-∇·(a∇u) = beta, with beta as in config"},
+        units={"solution": units},
         **common,
     )
 
 
+def _with_forcing(coefficient: np.ndarray, beta: float) -> np.ndarray:
+    return np.concatenate([coefficient, np.full_like(coefficient, beta)], axis=-1)
+
+
 def _import_burgers(opened, directory, scale, common) -> None:
-    count, frames, _ = opened["tensor"].shape
+    tensor = trust.numbers(opened, "tensor", (None, None, None))
+    count, frames, points = tensor.shape
     if scale is None and "Nu" not in opened.attrs:
         raise ValueError("scale must be given: the file has no attribute Nu")
+    times = trust.item(opened, "t-coordinate")[...]
+    if times.shape not in ((frames,), (frames + 1,)):
+        raise ValueError(
+            f"t-coordinate must have {frames} entries or one more, got shape {times.shape}"
+        )
+    axes = {
+        "t": trust.coordinates("t-coordinate", times[:frames], frames),
+        "x": _coordinates(opened, "x-coordinate", points),
+    }
     interchange.write(
         directory,
-        {"solution": interchange.pieces(opened["tensor"], lambda v: v[..., None], count)},
-        scale=float(scale or math.pi / opened.attrs["Nu"]),
+        {"solution": interchange.pieces(tensor, lambda v: v[..., None], count)},
+        scale=math.pi / trust.number("Nu", opened.attrs["Nu"]) if scale is None else scale,
         samples=count,
-        grid=interchange.grid(
-            {"t": opened["t-coordinate"][:frames], "x": opened["x-coordinate"][:]}
-        ),
+        grid=interchange.grid(axes),
         window=None,
         units={"scale": "Re = π/Nu", "solution": "velocity"},
         **common,
@@ -92,21 +129,26 @@ def _import_burgers(opened, directory, scale, common) -> None:
 def _import_navier_stokes(opened, directory, scale, window, common) -> None:
     if scale is None or window is None:
         raise ValueError(f"scale and window must be given, got {scale} and {window}")
-    count, _, nx, ny, _ = opened["velocity"].shape
-    times = opened["t"][0]
-    fields = {"trajectory": interchange.pieces(opened["velocity"], lambda v: v, count)}
-    for name in ("force", "particles"):
+    velocity = trust.numbers(opened, "velocity", (None, None, None, None, 2))
+    count, frames, nx, ny, _ = velocity.shape
+    times = trust.numbers(opened, "t", (count, frames))[...]
+    if np.ptp(times - times[:, :1], axis=0).max() > trust.UNEVEN * (times[0, 1] - times[0, 0]):
+        raise ValueError("t must be the same for every trajectory, up to where it starts")
+    trust.coordinates("t", times[0])
+    fields = {"trajectory": interchange.pieces(velocity, lambda v: v, count)}
+    for name, shape in {"force": (nx, ny, 2), "particles": (frames, nx, ny, 1)}.items():
         if name in opened:
-            fields[name] = interchange.pieces(opened[name], lambda v: v, count)
+            found = trust.numbers(opened, name, (count, *shape))
+            fields[name] = interchange.pieces(found, lambda v: v, count)
     interchange.write(
         directory,
         fields,
-        scale=float(scale),
+        scale=scale,
         samples=count,
         grid=interchange.grid(
             {name: interchange.coordinates(n, "cell", 1.0) for name, n in (("x", nx), ("y", ny))}
         ),
-        window={**window, "frames": "axis", "dt": float(times[1] - times[0])},
+        window=trust.window({**window, "frames": "axis"}, frames, times[0, 1] - times[0, 0]),
         units={"x, y": "unit square", "trajectory": "velocity"},
         **common,
     )
@@ -118,7 +160,7 @@ def export_file(directory: pathlib.Path, file: pathlib.Path) -> None:
     _check(meta["equation"], file)
     axes = interchange.grid_coordinates(meta)
     with interchange.hdf5(file, "w") as opened:
-        if meta["equation"] == "darcy":
+        if meta["equation"] in ("darcy", "darcy_forced"):
             opened["nu"] = fields["coefficient"][..., 0]
             opened["tensor"] = fields["solution"][:, None, ..., 0]
             opened.attrs["beta"] = meta["config"].get("beta", 0.0)
@@ -138,6 +180,10 @@ def export_file(directory: pathlib.Path, file: pathlib.Path) -> None:
             return
         for name, values in axes.items():
             opened[f"{name}-coordinate"] = values.astype("f4")
+
+
+def _coordinates(opened: Any, name: str, points: int) -> np.ndarray:
+    return trust.coordinates(name, trust.item(opened, name)[...], points)
 
 
 def _check(equation: str, file: pathlib.Path) -> None:

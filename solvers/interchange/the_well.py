@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from solvers import interchange, storage
+from solvers.interchange import trust
 
 # Names of our fields in their files; a vector field has a trailing axis of components.
 NAMES = {"burgers": "velocity", "navier_stokes": "vorticity", "navier_stokes_spacetime": "velocity"}
@@ -24,8 +25,10 @@ VECTORS = ("navier_stokes_spacetime",)
 def export_files(directory: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
     """Writes a data set below `root`, with stats.yaml if it is training data; the file's path."""
     meta, fields = storage.read(directory)
-    name = f"{meta['equation']}_{meta['scale']:g}"
-    file = root / name / "data" / meta["split"] / f"{name}.hdf5"
+    trust.one_split(meta["split"])
+    name = trust.name("equation", meta["equation"]) + f"_{trust.number('scale', meta['scale']):g}"
+    split = {"val": "valid"}.get(meta["split"], meta["split"])
+    file = root / name / "data" / split / f"{name}.hdf5"
     axes = interchange.grid_coordinates(meta)
     space = {axis: values for axis, values in axes.items() if axis != "t"}
     columns = _columns(meta["equation"], fields)
@@ -139,27 +142,32 @@ def import_file(
       file: the HDF5 file.
       directory: of the new data set; must not exist or be empty.
       equation: of the registry.
-      split: "train" or "test".
+      split: "train", "val" or "test".
       scale: of the data; by default the scalar of that name.
       window: history, horizon, stride and frames, needed for evolutions in two dimensions.
       names: fields in the order of the channels of the solution; by default all but "coefficient".
     """
     with interchange.hdf5(file, "r") as opened:
-        space = {
-            name: opened["dimensions"][name][:]
-            for name in opened["dimensions"].attrs["spatial_dims"]
-        }
-        times = np.atleast_2d(opened["dimensions"]["time"][...])[0]
+        dimensions = trust.item(opened, "dimensions")
+        space = {}
+        for name in map(_text, dimensions.attrs["spatial_dims"]):
+            values = trust.item(dimensions, trust.name("a spatial dimension", name))[...]
+            space[name] = trust.coordinates(name, values)
+        times = np.atleast_2d(trust.item(dimensions, "time")[...])[0]
+        if len(times) > 1:
+            trust.coordinates("time", times)
         available = {
-            name: opened[group][name]
+            name: trust.item(trust.item(opened, group), trust.name("a field", name))
             for group in ("t0_fields", "t1_fields", "t2_fields")
-            for name in opened[group].attrs["field_names"]
+            for name in map(_text, trust.item(opened, group).attrs["field_names"])
         }
         names = list(names or [name for name in available if name != "coefficient"])
         if unknown := sorted(set(names) - set(available)):
             raise ValueError(f"names must be among {sorted(available)}, got {unknown}")
-        count = int(opened.attrs["n_trajectories"])
-        if scale is None and "scale" not in opened["scalars"]:
+        if not names:
+            raise ValueError("the file has no field to import")
+        count = trust.count("n_trajectories", opened.attrs["n_trajectories"])
+        if scale is None and "scale" not in trust.item(opened, "scalars"):
             raise ValueError("scale must be given: the file has no scalar of that name")
         layout = _Layout(count, len(times), tuple(len(v) for v in space.values()))
         evolution = len(times) > 1
@@ -167,7 +175,7 @@ def import_file(
         if evolution and len(space) > 1:
             if window is None:
                 raise ValueError("window must be given for an evolution in two dimensions")
-            window = {**window, "dt": float(times[1] - times[0])}
+            window = trust.window(window, len(times), times[1] - times[0])
             fields, axes = {"trajectory": solution}, space
         else:
             window = None
@@ -175,7 +183,7 @@ def import_file(
             axes = {"t": times, **space} if evolution else space
         if "coefficient" in available and not evolution:
             coefficient = layout.joined(
-                [available["coefficient"]], ["coefficient"], keep_time=False
+                [available["coefficient"]], ["coefficient"], keep_time=False, positive=True
             )
             fields = {"coefficient": coefficient, **fields}
         interchange.write(
@@ -183,7 +191,7 @@ def import_file(
             fields,
             equation=equation,
             split=split,
-            scale=float(opened["scalars"]["scale"][()] if scale is None else scale),
+            scale=_scale(opened) if scale is None else scale,
             samples=count,
             grid=interchange.grid(axes),
             window=window,
@@ -192,13 +200,28 @@ def import_file(
         )
 
 
+def _scale(opened: Any) -> float:
+    return trust.number("scale", trust.item(trust.item(opened, "scalars"), "scale")[()])
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
 class _Layout:
     """Reads their fields, which leave out the axes along which they do not vary."""
 
     def __init__(self, count: int, frames: int, space: tuple[int, ...]):
         self.count, self.frames, self.space = count, frames, space
 
-    def joined(self, sources: Sequence[Any], names: Sequence[str], *, keep_time: bool):
+    def joined(
+        self,
+        sources: Sequence[Any],
+        names: Sequence[str],
+        *,
+        keep_time: bool,
+        positive: bool = False,
+    ):
         """Pieces ``[some, (time,) *space, channel]`` of several fields, channel after channel.
 
         Pairs ``..._re``, ``..._im`` become one complex channel.
@@ -217,7 +240,27 @@ class _Layout:
                 channels.append(values if partner is None else values + 1j * partner)
             return np.concatenate(channels, axis=-1)
 
-        return interchange.pieces(np.arange(self.count), transform, self.count)
+        for name, source in zip(names, sources, strict=True):
+            self._check(name, source)
+        return interchange.pieces(np.arange(self.count), transform, self.count, positive=positive)
+
+    def _check(self, name: str, source: Any) -> None:
+        """That a field's axes are as long as the dimensions along which it varies."""
+        sample, time, space = (
+            source.attrs[f"{what}_varying"] for what in ("sample", "time", "dim")
+        )
+        if len(space) != len(self.space):
+            raise ValueError(
+                f"dim_varying of {name} must say something about each of the "
+                f"{len(self.space)} spatial dimensions, got {len(space)}"
+            )
+        expected = [self.count] * bool(sample) + [self.frames] * bool(time)
+        expected += [n for n, varies in zip(self.space, space, strict=True) if varies]
+        if list(source.shape[: len(expected)]) != expected:
+            raise ValueError(
+                f"{name} must have the axes {expected}, as the file describes it, "
+                f"got shape {list(source.shape)}"
+            )
 
     def _rows(self, source: Any, rows: np.ndarray, keep_time: bool) -> np.ndarray:
         first, last = int(rows[0]), int(rows[-1]) + 1

@@ -139,7 +139,7 @@ def test_prior_has_the_stated_spectrum_and_no_mean(law, deviation_fn):
     [
         (jnp.full(16, jnp.nan), 0.01, [1.0], "u0 must be finite, got 16 of 16"),
         (jnp.ones(3), 0.01, [1.0], "u0 needs at least 4 points"),
-        (jnp.ones(16), -0.01, [1.0], "nu must be positive, got -0.01"),
+        (jnp.ones(16), -0.01, [1.0], "nu must be a positive, finite number, got -0.01"),
         (jnp.ones(16), 0.01, [0.5, 0.4], "times must be finite, start at 0 or later and increase"),
         (1e8 * jnp.ones(16), 0.01, [0.0, 1.0], "times must be closer .* CFL"),
     ],

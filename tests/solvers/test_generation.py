@@ -48,7 +48,7 @@ def test_the_finished_data_set_is_loadable_and_complete(tmp_path):
     dataset = data.load(tmp_path, verify=True)
     np.testing.assert_array_equal(dataset.fields["solution"][:, 0, 0, 0], np.arange(40))
     np.testing.assert_array_equal(dataset.meta["measures"]["residual"], 1e-12 * np.arange(40))
-    assert set(dataset.meta) == set(data.REQUIRED)
+    assert set(dataset.meta) == set(data.dataset.REQUIRED)
     assert not (tmp_path / storage.PARTS).exists()
 
 

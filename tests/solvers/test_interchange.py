@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sino_jax import data
+from sino_jax.train import verification
 from solvers import storage
 from solvers.interchange import pdebench, the_well
 from tests.dataset_files import write_dataset
@@ -26,12 +27,13 @@ def random(*shape, dtype=np.float32):
 
 
 def darcy(directory):
-    fields = {"coefficient": random(40, 5, 6, 1), "solution": random(40, 5, 6, 1)}
+    fields = {"coefficient": np.abs(random(40, 5, 6, 1)), "solution": random(40, 5, 6, 1)}
     return write_dataset(directory, fields, grid=UNIT_SQUARE)
 
 
 def helmholtz(directory):
-    fields = {"coefficient": random(3, 5, 6, 1), "solution": random(3, 5, 6, 1, dtype=np.complex64)}
+    solution = random(3, 5, 6, 1, dtype=np.complex64)
+    fields = {"coefficient": np.abs(random(3, 5, 6, 1)), "solution": solution}
     return write_dataset(directory, fields, grid=UNIT_SQUARE, equation="helmholtz", scale=10.0)
 
 
@@ -102,7 +104,7 @@ def test_pdebench_layout_of_burgers(tmp_path):
 def test_pdebench_files_of_others(tmp_path):
     """Cell-centred axes, a right-hand side, forced flow with particles."""
     with h5py.File(tmp_path / "darcy.hdf5", "w") as opened:
-        opened["nu"], opened["tensor"] = random(2, 8, 8), random(2, 1, 8, 8)
+        opened["nu"], opened["tensor"] = np.abs(random(2, 8, 8)), random(2, 1, 8, 8)
         opened["x-coordinate"] = opened["y-coordinate"] = (np.arange(8) + 0.5) / 8
         opened.attrs["beta"] = np.float32(0.5)
     pdebench.import_file(tmp_path / "darcy.hdf5", tmp_path / "darcy", equation="darcy")
@@ -110,6 +112,18 @@ def test_pdebench_files_of_others(tmp_path):
     assert meta["config"]["beta"] == 0.5
     assert meta["grid"]["centrings"] == ["cell", "cell"]
     assert meta["grid"]["extent"] == pytest.approx([1, 1])
+
+    pdebench.import_file(tmp_path / "darcy.hdf5", tmp_path / "forced", equation="darcy_forced")
+    forced = data.load(tmp_path / "forced", verify=True)
+    assert forced.fields["coefficient"].shape == (2, 8, 8, 2)
+    assert (forced.fields["coefficient"][..., 1] == 0.5).all()
+    assert forced.meta["grid"]["extent"] == pytest.approx([7 / 8, 7 / 8])
+    sub_domains = {"sub_sizes": (5,)}
+    verification.check_consistency([forced], sub_domains)
+    unforced = data.load(tmp_path / "darcy")
+    verification.check_consistency([unforced], {})
+    with pytest.raises(ValueError, match="right-hand side 0.5, .* Import the file as darcy_forced"):
+        verification.check_consistency([unforced], sub_domains)
 
     with h5py.File(tmp_path / "flow.h5", "w") as opened:
         opened.create_dataset("velocity", data=random(2, 9, 4, 4, 2), compression="lzf")

@@ -207,7 +207,7 @@ ZERO = jnp.zeros((16, 16))
         (ZERO + jnp.nan, 10.0, [1.0], "vorticity must be finite, got 256 of 256"),
         (ZERO + 1, 10.0, [1.0], "vorticity must have mean zero .* got mean 1"),
         (ZERO[:3], 10.0, [1.0], "vorticity needs at least 4 points"),
-        (ZERO, 0.0, [1.0], r"reynolds must be positive, got 0\.0"),
+        (ZERO, 0.0, [1.0], r"reynolds must be a positive, finite number, got 0\.0"),
         (ZERO, 10.0, [1.0, 1.0], "times must be finite, start at 0 or later and increase"),
         (ZERO.at[0].set(1e9).at[1].set(-1e9), 10.0, [1.0], "times must be closer .* CFL"),
     ],

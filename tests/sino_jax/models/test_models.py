@@ -313,3 +313,26 @@ def test_bad_inputs_are_named(inputs, scale, message):
 def test_boundary_channels_must_exist():
     with pytest.raises(ValueError, match="boundary_channels must be between 0 and the 3"):
         _model("fno", boundary_channels=4).init(jax.random.key(0), _inputs(), SCALE)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("n_modes", (0, 4), "fno.n_modes must be at least 1, got 0"),
+        ("n_modes", 4, "one whole number for each axis, got 4"),
+        ("n_modes", (4.0, 4), "fno.n_modes must be a whole number, got 4.0"),
+        ("hidden_channels", -8, "fno.hidden_channels must be at least 1, got -8"),
+        ("hidden_channels", "8", "fno.hidden_channels must be a whole number, got '8'"),
+        ("n_layers", True, "fno.n_layers must be a whole number, got True"),
+        ("padding", -0.1, "fno.padding must be finite, at least 0, at most 4, got -0.1"),
+        ("padding", float("nan"), "fno.padding must be finite"),
+        ("log_scale", "no", "fno.log_scale must be True or False, got 'no'"),
+        ("normalisation", "batch", "fno.normalisation must be one of"),
+        ("base_shift", -1.0, "base_shift must be finite, at least 0"),
+    ],
+)
+def test_values_of_fields_are_checked_before_anything_is_built(field, value, message):
+    config = {"name": "fno", "n_modes": (4, 4), "hidden_channels": 8, "out_channels": 1}
+    with pytest.raises(ValueError, match=message):
+        models.build({**config, field: value})
+    assert models.build({**config, "n_layers": np.int64(2)}).n_layers == 2

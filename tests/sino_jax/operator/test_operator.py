@@ -259,7 +259,7 @@ def test_refinement_warns_about_the_scale_of_patches(trained):
         (dict(patch=3), "patch must be at least 4 points"),
         (dict(patch=(9, 9, 9)), "patch must be one number or one for each of 2 axes"),
         (dict(overlap=17), "overlap must be at least 2 points and less than a patch of 17"),
-        (dict(iterations=-1), "iterations must not be negative"),
+        (dict(iterations=-1), "iterations must be at least 0"),
         (dict(start="ones"), "start must be one of"),
     ],
 )
