@@ -14,6 +14,7 @@ EXTRAS = {
     "viz": ["matplotlib>=3.9"],
     "notebooks": ["matplotlib>=3.9", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29"],
     "hdf5": ["h5py>=3.11"],  # import and export of PDEBench and The Well files
+    "export": ["flatbuffers>=24.3"],  # jax.export writes and reads programs with it
     "tensorboard": ["tensorboardX>=2.6"],
     "wandb": ["wandb>=0.18"],
     "benchmarks": [  # the peers that benchmarks/ measures against
@@ -28,6 +29,7 @@ EXTRAS = {
 EXTRAS["dev"] = [
     *EXTRAS["viz"],
     *EXTRAS["hdf5"],
+    *EXTRAS["export"],
     *EXTRAS["tensorboard"],
     "beartype>=0.19",  # checks the jaxtyping annotations while the tests run
     "equinox>=0.11.10",  # the documentation shows the losses inside an Equinox pipeline

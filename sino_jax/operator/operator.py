@@ -42,6 +42,7 @@ from sino_jax.krylov import Solution
 from sino_jax.loss import crops
 from sino_jax.loss.relative import relative_l2
 from sino_jax.models import network
+from sino_jax.operator import export as exporting
 from sino_jax.operator import portable
 from sino_jax.operator import tolerance as to_tolerance
 from sino_jax.problem import predict
@@ -263,6 +264,31 @@ class Operator:
     def save(self, directory: str | os.PathLike) -> pathlib.Path:
         """Writes the operator to a new directory for `load`: see `sino_jax.operator.portable`."""
         return portable.write(directory, self.params, self.meta, self.calibration)
+
+    def export(
+        self,
+        path: str | os.PathLike,
+        *,
+        grid: Sequence[int] | None = None,
+        platforms: Sequence[str] = ("cpu", "cuda"),
+        vjp_order: int = 0,
+    ) -> pathlib.Path:
+        """Writes `solve` on one grid as a program that JAX alone can run: see `operator.export`.
+
+        Args:
+          path: of the file; what is there is replaced.
+          grid: points on each axis; by default the largest grid of the training data.
+          platforms: of cpu, cuda, rocm and tpu, where the program shall run.
+          vjp_order: how often the program can be differentiated.
+        """
+        if grid is None:
+            if not self.meta["grids"]:
+                raise ValueError("grid must be given: the training grid is not recorded")
+            grid = max(self.meta["grids"], key=math.prod)
+        program = exporting.exported(
+            self.equation, self.apply_fn, self.params, tuple(grid), platforms=platforms
+        )
+        return exporting.write(path, program, vjp_order=vjp_order)
 
     def _problems(self, coefficient, boundary, scale, *, solution=None):
         return problem.as_batch(
