@@ -6,7 +6,7 @@ READY := .venv/.ready
 BENCH_READY := .venv/.ready-benchmarks
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: venv demo test test-slow lint format bench clean
+.PHONY: venv demo test test-slow faults lint format bench clean
 
 venv: $(READY)
 
@@ -28,6 +28,11 @@ test: venv
 
 test-slow: venv
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+# Malformed inputs and what comes of them; BEFORE=DIR adds the column of another checkout.
+BEFORE ?=
+faults: venv
+	$(BIN)/python -m tests.faults $(if $(BEFORE),--before=$(BEFORE))
 
 lint: venv
 	$(BIN)/ruff check .

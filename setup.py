@@ -14,6 +14,7 @@ EXTRAS = {
     "viz": ["matplotlib>=3.9"],
     "notebooks": ["matplotlib>=3.9", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29"],
     "hdf5": ["h5py>=3.11"],  # import and export of PDEBench and The Well files
+    "export": ["flatbuffers>=24.3"],  # jax.export writes and reads programs with it
     "tensorboard": ["tensorboardX>=2.6"],
     "wandb": ["wandb>=0.18"],
     "benchmarks": [  # the peers that benchmarks/ measures against
@@ -28,10 +29,12 @@ EXTRAS = {
 EXTRAS["dev"] = [
     *EXTRAS["viz"],
     *EXTRAS["hdf5"],
+    *EXTRAS["export"],
     *EXTRAS["tensorboard"],
     "beartype>=0.19",  # checks the jaxtyping annotations while the tests run
     "equinox>=0.11.10",  # the documentation shows the losses inside an Equinox pipeline
     "exponax>=0.2",  # an independent solver that the tests compare with
+    "hypothesis>=6.100",  # draws the shapes, dtypes and values of the property tests
     "pre-commit>=4.0",
     "pytest>=8.3",
     "pytest-xdist>=3.6",  # tests mostly compile, on one core: two workers halve the time

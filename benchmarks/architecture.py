@@ -18,7 +18,6 @@ FLOORS = {
     "what a problem is": (
         "types",
         "checks",
-        "files",
         "norms",
         "grid",
         "channels",
@@ -29,7 +28,7 @@ FLOORS = {
     "the central sentence": ("subdomain", "superdomain", "augment", "rollout", "loss"),
     "networks": ("nn", "base", "krylov", "models"),
     "test time": ("partition", "diagnostics", "decomposition", "scale_range"),
-    "plumbing": ("data", "checkpoint", "runtime", "operator", "train"),
+    "plumbing": ("files", "data", "checkpoint", "runtime", "operator", "train"),
     "commands": ("predict", "programs", "cli", "__main__"),
 }
 

@@ -275,7 +275,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         tables.append((out, markdown(result)))
     for out in dict.fromkeys(out for out, _ in tables):
         text = "\n".join(table for place, table in tables if place == out)
-        (out / "table.md").write_text(text)
+        (out / "table.md").write_text(text, encoding="utf-8")
         print(f"\n{text}\n{out / 'table.md'}")
 
 

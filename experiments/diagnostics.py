@@ -32,6 +32,7 @@ from sino_jax import data, operator, runtime
 from sino_jax.diagnostics import error_estimate, theorem
 from sino_jax.loss import relative_l2
 from sino_jax.operator import Operator
+from sino_jax.operator import calibration as calibration_file
 from sino_jax.problem import predict
 from sino_jax.train import provenance
 from sino_jax.types import Instance
@@ -319,13 +320,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         trained_run.write_json(out / f"{run.name}.json", result)
         if arguments.keep_calibration:
             calibration = error_estimate.Calibration(**result["estimates"]["calibration"])
-            error_estimate.write_calibration(run.workdir, calibration)
+            calibration_file.write_calibration(run.workdir, calibration)
     drawn = [
         diagnostics_figures.terms_over_training(results, out / "theorem.png"),
         diagnostics_figures.calibration(results, out / "calibration.png"),
     ]
     text = markdown(results)
-    (out / "table.md").write_text(text)
+    (out / "table.md").write_text(text, encoding="utf-8")
     print(f"\n{text}\n{out / 'table.md'}, figures: " + ", ".join(map(str, drawn)))
 
 

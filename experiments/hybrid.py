@@ -246,7 +246,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         out / "results.json", {"results": results, "provenance": provenance.describe()}
     )
     text = markdown(results)
-    (out / "table.md").write_text(text)
+    (out / "table.md").write_text(text, encoding="utf-8")
     drawn = hybrid_figures.residual_by_seconds(results, out / "residuals.png")
     print(f"\n{text}\n{out / 'table.md'}\nfigure: {drawn}")
 

@@ -55,7 +55,7 @@ class Process(NamedTuple):
 def read(path: pathlib.Path, places: argparse.Namespace) -> list[Row]:
     """The rows of a file; a ValueError names the line that is none."""
     rows = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         words = line.partition("#")[0].split()
         if not words:
             continue

@@ -75,7 +75,7 @@ def progress(process: Process) -> str:
     """What the log of a process under way says last."""
     if process.lock is None:
         return "its data is being made"
-    found = PROGRESS.findall(process.log.read_text()[-2000:])
+    found = PROGRESS.findall(process.log.read_text(errors="replace")[-2000:])
     if not found:
         return "starting"
     step, total, left = found[-1]

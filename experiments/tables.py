@@ -243,7 +243,7 @@ def main() -> None:
         parser.exit(1, f"there are no results below {arguments.runs / place}\n")
     table = document(results, arguments.experiment)
     if arguments.write:
-        (arguments.results / place / "table.md").write_text(table)
+        (arguments.results / place / "table.md").write_text(table, encoding="utf-8")
     print(table)
 
 

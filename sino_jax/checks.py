@@ -60,3 +60,16 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
         nearest = difflib.get_close_matches(str(value), allowed, n=1, cutoff=0.6)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise ValueError(f"{name} must be one of {allowed}, got {value!r}{hint}")
+
+
+def native(name: str, array: Any) -> None:
+    """Raises a ValueError for a NumPy array in another byte order than the machine's.
+
+    JAX takes no other, and says so in a way that names no argument. `sino_jax.operator` and
+    `sino_jax.data` convert such arrays.
+    """
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        raise ValueError(
+            f"{name} must be in native byte order, got {array.dtype.str}: convert it by "
+            f"{name}.astype({array.dtype.name!r})"
+        )

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 
 import sino_jax
-from sino_jax import programs
+from sino_jax import programs, runtime
 
 # command -> the module that it is; {} is the command's first argument.
 COMMANDS = {
@@ -46,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--version", action="version", version=sino_jax.__version__)
     parser.add_argument("command", choices=COMMANDS, metavar="command", help=", ".join(COMMANDS))
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the command")
+    runtime.print_what_can_be_printed()
     chosen = parser.parse_args(argv)
     module, rest, name = COMMANDS[chosen.command], chosen.arguments, chosen.command
     try:
@@ -69,5 +70,6 @@ def runnable() -> list[str]:
     return sorted(
         path.stem
         for path in files.glob("*.py")
-        if (files / "configs" / path.name).is_file() and "__main__" in path.read_text()
+        if (files / "configs" / path.name).is_file()
+        and "__main__" in path.read_text(encoding="utf-8")
     )

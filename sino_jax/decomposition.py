@@ -26,7 +26,7 @@ from sino_jax.krylov import anderson
 from sino_jax.loss.relative import relative_l2
 from sino_jax.norms import l2_norm, relative
 from sino_jax.partition import Patches, cover, inner_edges, merge
-from sino_jax.problem import predict
+from sino_jax.problem import predict, with_scales
 from sino_jax.types import ApplyFn, Batch, Instance, PerExample, Scale
 
 CRITERIA = ("change", "residual")
@@ -54,7 +54,7 @@ def refine(
     params,
     coefficient: Batch | None,
     boundary: Batch,
-    scale: Scale,
+    scale: Scale | float | int,
     *,
     equation: str | Equation,
     patches: int | Sequence[int],
@@ -82,7 +82,7 @@ def refine_history(
     params,
     coefficient: Batch | None,
     boundary: Batch,
-    scale: Scale,
+    scale: Scale | float | int,
     *,
     equation: str | Equation,
     patches: int | Sequence[int],
@@ -105,7 +105,7 @@ def refine_history(
       params: passed through to `apply_fn`.
       coefficient: ``[batch, *grid, channel]``, None if the equation has none.
       boundary: a field that holds the boundary data on the equation's sides.
-      scale: the equation's parameter on the whole domain, ``[batch]``.
+      scale: the equation's parameter on the whole domain, ``[batch]`` or one number.
 
     Keyword args:
       equation: a name of `sino_jax.equations` or an `Equation`; one with boundary data.
@@ -144,7 +144,7 @@ def refine_history(
     _check_options(equation, iterations, criterion, patches_per_call, tolerance, memory)
     if equation.complex_valued:
         boundary = channels.as_complex(boundary)
-    whole = Instance(coefficient, boundary, scale)
+    whole = with_scales(Instance(coefficient, boundary, scale))
     equation.validate(whole)
     shape = boundary.shape[1:-1]
     extent = (1.0,) * len(shape) if extent is None else tuple(extent)
@@ -171,7 +171,7 @@ def refine_history(
             )
             if float(jnp.max(measure)) <= tolerance:
                 break
-    nothing = jnp.zeros((0, len(scale)), residuals[0].dtype)
+    nothing = jnp.zeros((0, len(whole.scale)), residuals[0].dtype)
     return Refinement(estimate, jnp.stack(changes) if changes else nothing, jnp.stack(residuals))
 
 

@@ -18,6 +18,15 @@ def inputs(equation: Equation, instance: Instance) -> Array:
     return jax.vmap(equation.inputs)(instance.coefficient, instance.field)
 
 
+def with_scales(instance: Instance) -> Instance:
+    """The batch with a scale for each example; `scale` may be given as one number for all."""
+    first = next(field for field in (instance.field, instance.coefficient) if field is not None)
+    if jnp.ndim(instance.scale):
+        return instance
+    scale = jnp.asarray(instance.scale, jnp.real(first).dtype)
+    return instance._replace(scale=jnp.broadcast_to(scale, first.shape[:1]))
+
+
 def predict(apply_fn: ApplyFn, params, instance: Instance, equation: Equation) -> Batch:
     """The model's solution of a batch of problems, complex if the equation's solutions are."""
     prediction = apply(apply_fn, params, inputs(equation, instance), instance.scale, equation)

@@ -23,12 +23,15 @@ ALLOCATOR = {
 }
 # Set to 0 to keep the system's allocator settings; set to "done" by the re-execution itself.
 ALLOCATOR_SWITCH = "SINO_JAX_TUNED_ALLOCATOR"
+ACCELERATORS = frozenset({"cuda", "gpu", "rocm", "tpu"})
 CACHE_SWITCH = "SINO_JAX_COMPILATION_CACHE"
 
 
 def prepare() -> None:
     """What a command line that trains or predicts does first; may start the process again."""
     reserve_standard_streams()
+    print_what_can_be_printed()
+    check_platforms(os.environ)
     use_tuned_allocator()
     use_synchronous_dispatch()
     use_compilation_cache()
@@ -118,6 +121,27 @@ def reserve_standard_streams() -> None:
         except OSError:
             # The lowest free number is taken, which is this one.
             os.open(os.devnull, os.O_RDWR)
+
+
+def print_what_can_be_printed() -> None:
+    """Characters that the terminal's encoding lacks (λ in the C locale) are printed as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def check_platforms(environment: Mapping[str, str]) -> None:
+    """Ends the program if the environment asks for an accelerator that JAX has no plugin for.
+
+    Whether the plugin finds a device is left to JAX: to ask for devices here would start it, which
+    a program of several processes must not do yet.
+    """
+    asked = environment.get("JAX_PLATFORMS", "").split(",")
+    if set(asked) <= ACCELERATORS and not _has_accelerator_plugin():
+        sys.exit(
+            f"error: JAX_PLATFORMS={','.join(asked)} asks for an accelerator, but JAX is installed "
+            "without support for one: unset JAX_PLATFORMS, or install jax with it"
+        )
 
 
 def say(text: str) -> None:

@@ -33,7 +33,8 @@ class Instance(NamedTuple):
         equation has none (Burgers).
       boundary: a field that carries the boundary data in its outer ring; its interior is never
         read. None if the solution is given (its trace is taken) or the equation needs none.
-      scale: the equation's parameter, see `sino_jax.equations`.
+      scale: the equation's parameter, see `sino_jax.equations`. Losses also take one number for
+        all examples.
       solution: the solution, or None for unlabelled problems.
     """
 

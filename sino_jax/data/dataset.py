@@ -160,7 +160,10 @@ class Dataset:
             for field in self.fields.values():
                 announce(field, ids * field.strides[0], field.strides[0])
             # Not as the memory-mapped class, whose every view is slow to make.
-            part = {name: field.view(np.ndarray)[ids] for name, field in self.fields.items()}
+            part = {
+                name: files.native(field.view(np.ndarray)[ids])
+                for name, field in self.fields.items()
+            }
             return Instance(
                 part.get("coefficient"), part.get("boundary"), scale, part.get("solution")
             )
@@ -179,7 +182,7 @@ class Dataset:
         announce(trajectory, numbers * whole + first * frame, length * frame)
         values = trajectory.view(np.ndarray)
         parts = (values[n, t : t + length] for n, t in zip(numbers, first, strict=True))
-        return np.stack([np.moveaxis(part, 0, -2) for part in parts])
+        return files.native(np.stack([np.moveaxis(part, 0, -2) for part in parts]))
 
 
 def load(path: str | pathlib.Path, *, verify: bool = False) -> Dataset:

@@ -17,9 +17,6 @@ correction that the constant medium ā would make. It is off by a factor that va
 problems of one kind; `calibrate` measures that factor where solutions are known.
 """
 
-import json
-import os
-import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,12 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from sino_jax import base, channels, checks, diagnostics, files, krylov
+from sino_jax import base, channels, diagnostics, krylov
 from sino_jax.equations import Equation
 from sino_jax.norms import bilinear_l2_norm, relative
 from sino_jax.types import Instance, PerExample
 
-CALIBRATION_FILE = "calibration.json"
 COVERAGE = 0.95
 # The equations of this form, and whether their scale is k.
 ELLIPTIC = {"darcy": False, "helmholtz": True}
@@ -194,28 +190,3 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
             raise ValueError(f"{name} must not hold NaN, got {int(np.isnan(values).sum())} of them")
     ranks = [np.argsort(np.argsort(values)) for values in (first, second)]
     return float(np.corrcoef(*ranks)[0, 1])
-
-
-def read_calibration(directory: str | os.PathLike) -> Calibration | None:
-    """The calibration that a directory holds, or None."""
-    directory = pathlib.Path(directory)
-    path = directory / CALIBRATION_FILE
-    if not path.exists():
-        return None
-    entries = files.read_json(path, within=directory)
-    names = set(Calibration._fields)
-    if not isinstance(entries, dict) or set(entries) != names:
-        raise ValueError(f"{path} must hold the numbers {sorted(names)}, got {entries!r:.200}")
-    for name, value in entries.items():
-        low = -1 if name == "rank_correlation" else 0
-        checks.number(f"{name} in {path}", value, low=low)
-    return Calibration(**entries)
-
-
-def write_calibration(directory: str | os.PathLike, calibration: Calibration) -> pathlib.Path:
-    """Adds a calibration to the directory of a run; `sino_jax.operator.load` then reads it."""
-    path = pathlib.Path(directory) / CALIBRATION_FILE
-    text = json.dumps(calibration._asdict(), indent=2, sort_keys=True) + "\n"
-    with files.appearing_file(path) as unfinished:
-        unfinished.write_text(text)
-    return path

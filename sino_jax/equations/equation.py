@@ -245,6 +245,7 @@ class Equation:
             raise ValueError(f"{expected}, got None")
         if not hasattr(field, "shape") or not hasattr(field, "dtype"):
             raise ValueError(f"{expected}, got {type(field).__name__}")
+        checks.native(name, field)
         if field.ndim != len(layout) or field.shape[-1] != channels:
             raise ValueError(f"{expected}, got shape {field.shape}")
         if not jnp.issubdtype(field.dtype, jnp.inexact):

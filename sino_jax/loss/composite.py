@@ -25,6 +25,7 @@ from sino_jax.loss.scale_consistency import (
     scale_consistency,
     scale_consistency_over_sizes,
 )
+from sino_jax.problem import with_scales
 from sino_jax.types import ApplyFn, Count, Instance, Key, PerExample
 
 SUPER_METHODS = ("extend", "relabel")
@@ -86,6 +87,7 @@ def training_loss(
     equation = equations.get(equation)
     if instance.solution is None:
         raise ValueError("instance.solution is needed by the supervised part, got None")
+    instance = with_scales(instance)
     equation.validate(instance)
     _check_options(sub_count, sub_weight, super_count, super_weight, super_start, progress)
     checks.one_of("detach", detach, DETACHED)

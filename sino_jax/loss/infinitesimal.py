@@ -49,6 +49,7 @@ def infinitesimal_scale_consistency(
       ``[batch]``.
     """
     equation = equations.get(equation)
+    instance = problem.with_scales(instance)
     equation.validate(instance)
     if centre is None:
         centre = jnp.full(len(equation.axes), 0.5, instance.scale.dtype)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
-from sino_jax import grid
+from sino_jax import checks, grid
 from sino_jax.norms import l2_norm, relative
 from sino_jax.types import PerExample
 
@@ -74,6 +74,7 @@ def _check_shapes(prediction: Array, target: Array) -> None:
     if 0 in target.shape[1:]:
         raise ValueError(f"prediction and target must hold at least one point, got {target.shape}")
     for name, field in (("prediction", prediction), ("target", target)):
+        checks.native(name, field)
         # Unsigned integers would wrap around in the difference.
         if not jnp.issubdtype(field.dtype, jnp.inexact):
             raise ValueError(f"{name} must be floating point or complex, got {field.dtype}")

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from sino_jax import checks, equations, subdomain
 from sino_jax.equations import Equation
 from sino_jax.loss.relative import relative_l2
-from sino_jax.problem import predict
+from sino_jax.problem import predict, with_scales
 from sino_jax.types import ApplyFn, Batch, Count, Instance, Key, PerExample
 
 DETACHED = ("input", "target", "both", "none")
@@ -42,7 +42,7 @@ def scale_consistency(
         Equinox module, a numerical solver.
       params: passed through to `apply_fn`.
       instance: problems with their solutions, for the supervised loss; without solutions
-        (``solution=None``), for the self-supervised one.
+        (``solution=None``), for the self-supervised one. Its scale may be one number for all.
 
     Keyword args:
       equation: a name of `sino_jax.equations`, or an `Equation`.
@@ -68,6 +68,7 @@ def scale_consistency(
     """
     equation = equations.get(equation)
     checks.one_of("detach", detach, DETACHED)
+    instance = with_scales(instance)
     equation.validate(instance)
 
     supervised = instance.solution is not None

@@ -77,20 +77,24 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     if missing := sorted(required - set(fields)):
         raise ValueError(f"model {name!r} needs the fields {missing}")
     fields = {key: _checked(f"{name}.{key}", fields[key], valid[key].type) for key in fields}
-    checks.number("base_shift", shift, low=0)
+    of_base = {field.name: field.type for field in dataclasses.fields(with_base.WithBase)}
+    options = {
+        option: _checked(f"base_{option}", value, of_base[option])
+        for option, value in options.items()
+    }
     if base == "none":
         return model(**fields)
     return with_base.correct(model, fields, base=base, **options)
 
 
 # Zero is a meaning of its own: no boundary data, the spacing of the input.
-_MAY_BE_ZERO = ("boundary_channels", "size")
+_MAY_BE_ZERO = ("boundary_channels", "size", "base_iterations")
 _LARGEST_PADDING = 4.0
 
 
 def _checked(name: str, value: Any, annotation: Any) -> Any:
     """The value of a field, if its annotation and its meaning allow it; else a ValueError."""
-    field = name.rsplit(".", 1)[1]
+    field = name.rpartition(".")[2]
     options = typing.get_args(annotation)
     if annotation is bool:
         if not isinstance(value, bool | np.bool_):

@@ -1,5 +1,6 @@
 """A trained operator for users: load it, solve with it, refine, and ask how wrong it may be."""
 
-from sino_jax.operator.operator import POINTS_PER_CALL, Operator, load
+from sino_jax.operator.loading import load
+from sino_jax.operator.operator import POINTS_PER_CALL, Operator
 
 __all__ = ["POINTS_PER_CALL", "Operator", "load"]

@@ -21,14 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Inexact
-from ml_collections import FrozenConfigDict
 
 from sino_jax import (
     base,
-    checkpoint,
-    data,
     decomposition,
-    equations,
     krylov,
     partition,
     problem,
@@ -39,9 +35,8 @@ from sino_jax.diagnostics import error_estimate
 from sino_jax.diagnostics.error_estimate import Calibration, ErrorEstimate
 from sino_jax.equations import Equation
 from sino_jax.krylov import Solution
-from sino_jax.loss import crops
 from sino_jax.loss.relative import relative_l2
-from sino_jax.models import network
+from sino_jax.operator import export as exporting
 from sino_jax.operator import portable
 from sino_jax.operator import tolerance as to_tolerance
 from sino_jax.problem import predict
@@ -264,6 +259,31 @@ class Operator:
         """Writes the operator to a new directory for `load`: see `sino_jax.operator.portable`."""
         return portable.write(directory, self.params, self.meta, self.calibration)
 
+    def export(
+        self,
+        path: str | os.PathLike,
+        *,
+        grid: Sequence[int] | None = None,
+        platforms: Sequence[str] = ("cpu", "cuda"),
+        vjp_order: int = 0,
+    ) -> pathlib.Path:
+        """Writes `solve` on one grid as a program that JAX alone can run: see `operator.export`.
+
+        Args:
+          path: of the file; what is there is replaced.
+          grid: points on each axis; by default the largest grid of the training data.
+          platforms: of cpu, cuda, rocm and tpu, where the program shall run.
+          vjp_order: how often the program can be differentiated.
+        """
+        if grid is None:
+            if not self.meta["grids"]:
+                raise ValueError("grid must be given: the training grid is not recorded")
+            grid = max(self.meta["grids"], key=math.prod)
+        program = exporting.exported(
+            self.equation, self.apply_fn, self.params, tuple(grid), platforms=platforms
+        )
+        return exporting.write(path, program, vjp_order=vjp_order)
+
     def _problems(self, coefficient, boundary, scale, *, solution=None):
         return problem.as_batch(
             self.equation,
@@ -311,81 +331,6 @@ class Operator:
     def _indicator(self):
         estimate = functools.partial(error_estimate.indicator, equation=self.equation)
         return jax.jit(estimate, static_argnames=("extent", "iterations"))
-
-
-def load(
-    directory: str | os.PathLike,
-    *,
-    step: int | str | None = None,
-    equation: str | Equation | None = None,
-) -> Operator:
-    """The operator of a run's directory or of one that `Operator.save` made.
-
-    Args:
-      directory: given to `sino_jax.train.fit` or to `Operator.save`.
-      step: of a run's checkpoint, the newest by default; "best" takes the one of least error among
-        those that were evaluated. Averaged weights are taken if there are any.
-      equation: if given, an operator of another equation is refused; needed for equations that are
-        not in `sino_jax.equations`.
-
-    Raises:
-      FileNotFoundError: there is no such directory.
-      ValueError: an operator of another equation; a step of a portable directory; a config that
-        this release does not know.
-      sino_jax.checkpoint.CheckpointError: no checkpoint of the run is readable.
-      sino_jax.operator.portable.PortableError: the portable directory is not readable.
-    """
-    directory = pathlib.Path(directory)
-    if not directory.is_dir():
-        raise FileNotFoundError(f"{directory}: there is no such directory")
-    if portable.is_portable(directory):
-        if step is not None:
-            raise ValueError(f"step must be None for {directory}, which holds one operator")
-        params, meta = portable.read(directory)
-    else:
-        params, meta = checkpoint.read_weights(directory, _step(directory, step))
-    config = FrozenConfigDict(meta["config"])
-    checkpoint.check_precision(config)
-    found = equations.get(config.equation if equation is None else equation)
-    if found.name != config.equation:
-        raise ValueError(
-            f"equation must be {config.equation!r}, which the operator in {directory} was trained "
-            f"for, got {found.name!r}"
-        )
-    model, apply_fn = network.build(config.model, found, meta["statistics"])
-    return Operator(
-        equation=found,
-        apply_fn=apply_fn,
-        params=jax.tree.map(jnp.asarray, params),
-        meta=_with_ranges(meta, found),
-        calibration=error_estimate.read_calibration(directory),
-        smallest_grid=model.smallest_grid(),
-    )
-
-
-def _step(directory: pathlib.Path, step: int | str | None) -> int:
-    match step:
-        case None:
-            return checkpoint.newest(directory)
-        case "best":
-            return checkpoint.best(directory)
-        case int():
-            return step
-        case other:
-            raise ValueError(f"step must be a number, 'best' or None, got {other!r}")
-
-
-def _with_ranges(meta: dict[str, Any], equation: Equation) -> dict[str, Any]:
-    """`meta` with grids and scale_range, which early checkpoints leave to the data sets to tell."""
-    if "grids" in meta and "scale_range" in meta:
-        return meta
-    try:
-        train = [data.load(path) for path in meta["config"]["data"]["train"]]
-    except data.DatasetError:
-        return {**meta, "grids": [], "scale_range": [min(meta["scales"]), max(meta["scales"])]}
-    known = [(dataset.scale, dataset.grid) for dataset in train]
-    trained = crops.trained_range(equation, known, meta["config"]["loss"])
-    return {**meta, "grids": [grid for _, grid in known], "scale_range": list(trained)}
 
 
 def _per_axis(

@@ -2,7 +2,7 @@
 
     operator.json       equation, model, statistics, trained scales and grids, versions, digest
     weights.npz         one array for each weight, named by its path
-    calibration.json    only if calibrated, see `sino_jax.diagnostics.error_estimate`
+    calibration.json    only if calibrated, see `calibration`
 
 No optimiser state, no training data, no paths of the machine that trained it.
 """
@@ -18,7 +18,8 @@ import numpy as np
 from flax import traverse_util
 
 from sino_jax import checkpoint, files
-from sino_jax.diagnostics.error_estimate import CALIBRATION_FILE, Calibration
+from sino_jax.diagnostics.error_estimate import Calibration
+from sino_jax.operator.calibration import CALIBRATION_FILE
 
 FORMAT = "sino-jax operator"
 # Version 1 has no digest of operator.json itself.

@@ -10,18 +10,16 @@ results, and ``--set section.field=value`` changes it (see `sino_jax.train.confi
 """
 
 import argparse
-import ast
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from absl import logging
 
 from sino_jax import checkpoint, data, models, runtime, train
 from sino_jax.data.dataset import META
 from sino_jax.train import config as configs
-from sino_jax.train import recipe
+from sino_jax.train import overrides, recipe
 
 
 def find_datasets(places: Sequence[pathlib.Path]) -> dict[str, list[data.Dataset]]:
@@ -35,28 +33,6 @@ def find_datasets(places: Sequence[pathlib.Path]) -> dict[str, list[data.Dataset
             dataset = data.load(path if path == place else path.parent)
             found.setdefault(dataset.split, []).append(dataset)
     return found
-
-
-def with_changes(config: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
-    """The config with ``section.field=value`` applied; values are Python's, or words."""
-    result = configs.to_dict(config)
-    for change in changes:
-        path, equals, text = change.partition("=")
-        if not equals:
-            raise ValueError(f"--set takes section.field=value, got {change!r}")
-        try:
-            value = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            value = text
-        *sections, field = path.split(".")
-        place = result
-        for section in sections:
-            place[section] = dict(place.get(section, {}))
-            place = place[section]
-        place[field] = value
-    if result.get("steps"):
-        result.pop("epochs", None)
-    return result
 
 
 def report(results: Mapping[str, Mapping[str, float]]) -> str:
@@ -104,7 +80,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             consistency=arguments.consistency,
             seed=arguments.seed,
         )
-        config = with_changes(config, arguments.set)
+        config = overrides.apply(config, arguments.set)
+        if config.get("steps"):
+            config.pop("epochs", None)
         if arguments.show:
             sys.stdout.write(configs.to_json(config))
             return
@@ -117,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _finish(workdir: pathlib.Path) -> None:
-    _, meta = checkpoint.read(workdir, checkpoint.newest(workdir))
+    meta = checkpoint.read_meta(workdir, checkpoint.newest(workdir))
     if meta.get("evaluation"):
         sys.stdout.write(f"{report(meta['evaluation'])}\n")
     sys.stdout.write(f"operator: {workdir}  (sino_jax.operator.load, sino-jax predict)\n")

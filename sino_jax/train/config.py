@@ -2,11 +2,9 @@
 
 A config is an `ml_collections.ConfigDict`, or anything that converts to one. `complete` adds the
 defaults and refuses fields that nobody reads and values that make no sense, so that a misspelt
-field is an error and not a different experiment. `override` changes fields by text, for command
-lines.
+field is an error and not a different experiment.
 """
 
-import ast
 import difflib
 import json
 import math
@@ -85,6 +83,7 @@ _RANGES = {
     # JAX's random keys see no more than 32 bits.
     "seed": (lambda x: 0 <= x < 2**32, "between 0 and 2**32 - 1"),
     "data.batch_size": _AT_LEAST_ONE,
+    "data.stride": _NOT_NEGATIVE,
     "steps": _NOT_NEGATIVE,
     "epochs": _NOT_NEGATIVE,
     "accumulate": _AT_LEAST_ONE,
@@ -137,31 +136,6 @@ def complete(config: ConfigLike) -> FrozenConfigDict:
             f"{full.optimizer.warmup_steps} and {full.optimizer.warmup_part}"
         )
     return FrozenConfigDict(full)
-
-
-def override(config: ConfigLike, changes: Iterable[str]) -> dict[str, Any]:
-    """`config` with fields changed by text, as in ``["optimizer.name=lion", "accumulate=2"]``.
-
-    A leading ``train.`` is allowed, for command lines that have fields of other parts. Values take
-    the type of the field: true or false, a whole number, a number, text, or directories separated
-    by colons; those of open sections are read as Python literals, else as text. Names and types are
-    checked here, ranges by `complete`.
-    """
-    result = to_dict(config)
-    pairs = [change.partition("=") for change in changes]
-    names = {path.strip(): value.strip() for path, _, value in pairs}
-    if wrong := [path for path, equals, _ in pairs if not equals]:
-        raise ValueError(f"a change has the form field=value, got {wrong[0]!r}")
-    # Which arguments an optimiser has depends on its name.
-    for path in sorted(names, key=lambda name: not name.endswith("optimizer.name")):
-        fields = path.removeprefix("train.").split(".")
-        chosen = result.get("optimizer", {}).get("name", defaults().optimizer.name)
-        value = _parse(fields, names[path], optimizer_name=chosen)
-        section = result
-        for name in fields[:-1]:
-            section = section.setdefault(name, {})
-        section[fields[-1]] = value
-    return result
 
 
 def differences(old: ConfigLike, new: ConfigLike, *, ignore: tuple[str, ...] = ()) -> list[str]:
@@ -233,10 +207,10 @@ def _merge(full: ConfigDict, given: Mapping[str, Any], prefix: str) -> None:
             else:
                 _merge(default, value, prefix=f"{path}.")
         else:
-            full[name] = _checked(path, value, default)
+            full[name] = checked(path, value, default)
 
 
-def _checked(path: str, value: Any, default: Any) -> Any:
+def checked(path: str, value: Any, default: Any) -> Any:
     """`value` in the type of `default`; a ValueError if it is of another."""
     match default:
         case bool():
@@ -266,38 +240,6 @@ def _checked(path: str, value: Any, default: Any) -> Any:
 def _is_number(value: Any) -> bool:
     number = isinstance(value, int | float | np.integer | np.floating)
     return number and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _parse(fields: Sequence[str], text: str, *, optimizer_name: str) -> Any:
-    """The value that `text` has for the field of that path."""
-    path, place = ".".join(fields), defaults()
-    for depth, name in enumerate(fields):
-        where = ".".join(["config", *fields[:depth]])
-        if not isinstance(place, ConfigDict):
-            raise ValueError(f"{where} is no section of fields, got {path}={text}")
-        if fields[0] in OPEN_SECTIONS and depth:
-            place = None
-            break
-        known = {**place}
-        if fields[:depth] == ["optimizer"]:
-            known = {**optimizer.arguments(optimizer_name), **known}
-        reject_unknown(name, tuple(known), where=where)
-        place = known[name]
-    match place:
-        case ConfigDict():
-            raise ValueError(f"config.{path} is a section of fields, got {text!r}")
-        case str():
-            return text
-        case tuple():
-            return tuple(text.split(":")) if text else ()
-        case bool():
-            value = {"true": True, "false": False}.get(text.lower(), text)
-        case _:
-            try:
-                value = ast.literal_eval(text)
-            except (ValueError, SyntaxError):
-                value = text
-    return value if place is None else _checked(path, value, place)
 
 
 def _flat(tree: ConfigLike, prefix: str = "") -> dict[str, Any]:

@@ -68,8 +68,7 @@ class Plan:
     def prepare(self, number: int) -> tuple[Step, Any, jax.Array]:
         """Function, batch (with its weights) and number of a step, in place on the devices."""
         chosen, ids = self.order.draw(number)
-        parts = self.mesh.size * self.config.accumulate
-        padded = parallel.own_part(parallel.pad(ids, self.order.batch_size, parts))
+        padded = parallel.own_part(parallel.pad(ids, self.order.batch_size, self._parts))
         batch = (self.task.train[chosen].examples(padded.ids), padded.weight)
         placed = parallel.split((batch, parallel.per_device(number, self.mesh)), self.mesh)
         return self.step_fn(self.task.loss_at(chosen, number, self.total_steps)), *placed
@@ -85,12 +84,20 @@ class Plan:
 
     def due(self, done: int) -> set[str]:
         """What has to happen after `done` steps: any of log, evaluate, save."""
-        periods = {
+        last = done == self.total_steps
+        due = {n for n, every in self._periods.items() if last or (every and done % every == 0)}
+        # An evaluated state is saved, or the best one might be lost.
+        return due | {"save"} if "evaluate" in due else due
+
+    @functools.cached_property
+    def _parts(self) -> int:
+        return self.mesh.size * self.config.accumulate
+
+    # Asked for in every step, where looking into a config takes longer than the rest.
+    @functools.cached_property
+    def _periods(self) -> dict[str, int]:
+        return {
             "log": self.config.logging.every,
             "evaluate": self.config.evaluation.every,
             "save": self.config.checkpoint.every,
         }
-        last = done == self.total_steps
-        due = {name for name, every in periods.items() if last or (every and done % every == 0)}
-        # An evaluated state is saved, or the best one might be lost.
-        return due | {"save"} if "evaluate" in due else due

@@ -81,4 +81,4 @@ def expand(argv: Sequence[str], directory: pathlib.Path, *, own: str | None = No
 
 
 def _defines_config(path: pathlib.Path) -> bool:
-    return "def get_config(" in path.read_text()
+    return "def get_config(" in path.read_text(encoding="utf-8")

@@ -113,7 +113,7 @@ def test_unknown_presets_and_fields_are_refused(text, message):
 
 
 def test_unknown_consistency_is_refused():
-    with pytest.raises(ValueError, match="made of sub and super, got \\['sup'\\]"):
+    with pytest.raises(ValueError, match="consistency must be one of none.*got 'sup'"):
         runner.loss_options(configs.get_config("tiny,consistency=sup"))
 
 
@@ -229,7 +229,7 @@ def test_smooth_media_are_as_steep_as_they_may_be(steepness):
 def test_runs_that_cannot_be_measured(directories, workdir, tmp_path):
     with pytest.raises(FileNotFoundError, match="no such directory"):
         decomposition.main(arguments(directories, tmp_path / "nothing"))
-    with pytest.raises(ValueError, match="there is no preset 'tinny'"):
+    with pytest.raises(SystemExit, match="error: there is no preset 'tinny'"):
         decomposition.main(arguments(directories, workdir, "--config=tinny"))
     with pytest.raises(ValueError, match="ratio must divide the 32 cells"):
         diagnostics.main(arguments(directories, workdir, "--config=tiny,ratio=3"))

@@ -13,6 +13,7 @@ import pytest
 from sino_jax import data, files
 from sino_jax.data import dataset
 from sino_jax.diagnostics import error_estimate
+from sino_jax.operator import calibration as calibration_file
 from sino_jax.operator import portable
 from tests.dataset_files import write_dataset
 
@@ -129,13 +130,13 @@ def test_weights_may_not_be_a_link_out_or_objects(tmp_path):
     "entries", [[], {}, {"factor": 1.0}, {"factor": "1", "upper_factor": 1, "samples": 2}]
 )
 def test_a_calibration_is_checked(tmp_path, entries):
-    (tmp_path / error_estimate.CALIBRATION_FILE).write_text(json.dumps(entries))
+    (tmp_path / calibration_file.CALIBRATION_FILE).write_text(json.dumps(entries))
     with pytest.raises(ValueError, match="must hold the numbers"):
-        error_estimate.read_calibration(tmp_path)
+        calibration_file.read_calibration(tmp_path)
     given = error_estimate.Calibration(float("nan"), 1.0, 0.5, 4)
-    error_estimate.write_calibration(tmp_path, given)
+    calibration_file.write_calibration(tmp_path, given)
     with pytest.raises(ValueError, match="factor in .* must be finite"):
-        error_estimate.read_calibration(tmp_path)
+        calibration_file.read_calibration(tmp_path)
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])

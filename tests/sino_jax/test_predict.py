@@ -1,5 +1,6 @@
 """The command line for files of problems: bounded batches, atomic output, one-line errors."""
 
+import dataclasses
 import io
 
 import jax
@@ -150,3 +151,25 @@ def test_progress_is_drawn_on_terminals_only():
     assert quiet.getvalue() == ""
     assert "[######..................] 12/48" in terminal.getvalue()
     assert terminal.getvalue().endswith("\n")
+
+
+@pytest.mark.parametrize("same", ["input.npz", "./input.npz", "link.npz"])
+def test_the_input_is_never_overwritten(place, problems, tmp_path, same):
+    (tmp_path / "link.npz").symlink_to(tmp_path / "input.npz")
+    before = (tmp_path / "input.npz").read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        predict.main([str(place), str(tmp_path / "input.npz"), f"{tmp_path}/{same}"])
+    assert "output must not be the input" in ended.value.code
+    assert (tmp_path / "input.npz").read_bytes() == before
+
+
+def test_solutions_that_are_not_finite_end_with_an_error(place, problems, tmp_path, monkeypatch):
+    weights = operator.load(place)
+    spoilt = dataclasses.replace(
+        weights, params=jax.tree.map(lambda x: np.full_like(x, np.nan), weights.params)
+    )
+    monkeypatch.setattr(predict.operator, "load", lambda *args, **options: spoilt)
+    with pytest.raises(SystemExit) as ended:
+        run(place, tmp_path)
+    assert "1105 values of the solution in" in ended.value.code
+    assert (tmp_path / "output.npz").exists()

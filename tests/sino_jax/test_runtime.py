@@ -150,3 +150,44 @@ print(file.fileno())
     (number,) = printed(program)
     assert int(number) > 2
     assert (tmp_path / "metrics").read_text() == ""
+
+
+@pytest.mark.parametrize("platforms", ["cuda", "gpu,rocm", "tpu"])
+def test_an_accelerator_that_jax_cannot_use_is_named(platforms, monkeypatch):
+    monkeypatch.setattr(runtime, "_has_accelerator_plugin", lambda: False)
+    with pytest.raises(SystemExit, match=f"JAX_PLATFORMS={platforms} asks for an accelerator"):
+        runtime.check_platforms({"JAX_PLATFORMS": platforms})
+    for fine in (
+        {},
+        {"JAX_PLATFORMS": ""},
+        {"JAX_PLATFORMS": "cpu"},
+        {"JAX_PLATFORMS": "cuda,cpu"},
+    ):
+        runtime.check_platforms(fine)
+    monkeypatch.setattr(runtime, "_has_accelerator_plugin", lambda: True)
+    runtime.check_platforms({"JAX_PLATFORMS": platforms})
+
+
+@pytest.mark.parametrize("command", ["run --config=x", "generate --config=darcy:nope"])
+def test_commands_work_in_the_c_locale(command):
+    """Config files and messages hold letters that ASCII lacks."""
+    environment = {
+        **os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0",
+        "SINO_JAX_TUNED_ALLOCATOR": "0",
+    }  # fmt: skip
+    run = subprocess.run(
+        [sys.executable, "-m", "sino_jax", *command.split()],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith("error: "), run.stderr
+    assert "codec" not in run.stderr
+
+
+def test_what_a_terminal_cannot_print_is_escaped():
+    code = "from sino_jax import runtime; runtime.print_what_can_be_printed(); print('\\u03bb = 1')"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout == "\\u03bb = 1\n"

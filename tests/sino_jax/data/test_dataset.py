@@ -197,3 +197,26 @@ def test_values_that_are_not_finite_are_found_by_full_verification(tmp_path):
     path = write_dataset(tmp_path / "a", bad)
     with pytest.raises(data.DatasetError, match="sample 6"):
         data.load(path, verify=True)
+
+
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_values_do_not_depend_on_byte_order_and_layout(tmp_path, byte_order, layout):
+    """Files of other machines and of Fortran programs: JAX takes native arrays only."""
+    given = fields()
+    path = write_dataset(tmp_path / "data", given)
+    expected = data.statistics([data.load(path)])
+    meta = json.loads((path / dataset_module.META).read_text())
+    for name, field in given.items():
+        stored = np.asarray(field, field.dtype.newbyteorder(byte_order), order=layout)
+        np.save(path / f"{name}.npy", stored)
+        meta["fields"][name]["dtype"] = stored.dtype.str
+    stated = {key: value for key, value in meta.items() if key != "checksum"}
+    meta["checksum"] = dataset_module.checksum(stated)
+    (path / dataset_module.META).write_text(json.dumps(meta))
+    loaded = data.load(path)
+    examples = loaded.examples([3, 1])
+    for name, field in given.items():
+        assert getattr(examples, name).dtype.isnative
+        np.testing.assert_array_equal(getattr(examples, name), field[[3, 1]])
+    assert data.statistics([loaded]) == expected

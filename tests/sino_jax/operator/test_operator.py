@@ -166,12 +166,12 @@ def test_directories_that_hold_no_operator(trained, workdir, tmp_path):
 
 def test_checkpoints_without_ranges_take_them_from_the_data(trained, tmp_path):
     meta = {name: value for name, value in trained.meta.items() if name != "grids"}
-    assert operator.operator._with_ranges(meta, trained.equation) == {
+    assert operator.loading._with_ranges(meta, trained.equation) == {
         **trained.meta,
         "grids": [(17, 17)],
     }
     lost = {**meta, "config": {"data": {"train": [str(tmp_path / "gone")]}, "loss": {}}}
-    unknown = operator.operator._with_ranges(lost, trained.equation)
+    unknown = operator.loading._with_ranges(lost, trained.equation)
     assert unknown["grids"] == []
     assert unknown["scale_range"] == [4.0, 4.0]
 

@@ -8,7 +8,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from sino_jax.train import config as configs
-from sino_jax.train import optimizer
+from sino_jax.train import optimizer, overrides
 
 
 def test_completing_keeps_what_is_given_and_is_idempotent():
@@ -79,7 +79,7 @@ def test_numbers_take_the_type_of_their_field():
 
 def test_fields_are_changed_by_text():
     given = {"steps": 5, "model": {"name": "fno"}}
-    changed = configs.override(
+    changed = overrides.apply(
         given,
         [
             "train.optimizer.b1=0.5",
@@ -117,12 +117,13 @@ def test_fields_are_changed_by_text():
         ("accumulate.more=2", "config.accumulate is no section of fields"),
         ("logging.tensorboard=1", "config.logging.tensorboard must be True or False, got '1'"),
         ("steps", "a change has the form field=value, got 'steps'"),
+        ("accumulate=2 train.accumulate=3", "accumulate is changed twice: to 2 and 3"),
         ("optimizer.name=lyon", "got 'lyon'; did you mean 'lion'"),
     ],
 )
 def test_changes_that_make_no_sense_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        configs.complete(configs.override({"steps": 5}, [change]))
+        configs.complete(overrides.apply({"steps": 5}, change.split()))
 
 
 def test_differences_name_the_field_and_both_values():

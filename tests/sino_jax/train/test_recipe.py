@@ -82,7 +82,7 @@ def test_the_command_finds_data_sets_and_shows_its_config(dataset, capsys):
     [
         (["nowhere"], "nowhere is no data set, and no directory of data sets"),
         (["--preset=huge"], "preset must be one of tiny, small, large"),
-        (["--set", "epochs"], "--set takes section.field=value"),
+        (["--set", "epochs"], "a change has the form field=value"),
         (["--set", "epoch=3"], "did you mean 'epochs'"),
         (["--equation=navier_stokes"], "holds data of"),
     ],

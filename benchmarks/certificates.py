@@ -1,0 +1,116 @@
+"""Every test problem of Darcy flow and Helmholtz solved to a tolerance: are the promises kept?
+
+    python -m benchmarks certificates    # makes the test sets of preset small, if not there
+
+From the base solution, in double precision, to a tolerance of 1e-4: the guaranteed bound (Darcy) or
+the error estimate (Helmholtz) at which the iteration ended, over the true error against the direct
+solver; and the same for the bound that `estimate_error(..., iterations=4)` gives afterwards.
+"""
+
+import json
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sino_jax import data, equations, krylov
+from sino_jax.diagnostics import error_estimate
+from sino_jax.norms import bilinear_l2_norm
+from sino_jax.types import Instance
+from solvers import darcy as darcy_solver
+from solvers import generate
+from solvers import helmholtz as helmholtz_solver
+from solvers.configs import darcy, helmholtz
+
+OUTPUT = pathlib.Path("results/benchmarks/certificates.json")
+DATA = pathlib.Path("data")
+TOLERANCE = 1e-4
+SHARPENING = 4
+POINTS_AT_ONCE = 2**16
+
+
+def main() -> None:
+    jax.config.update("jax_enable_x64", True)
+    rows = []
+    for config in (darcy.get_config("small"), helmholtz.get_config("small")):
+        for scale in config.test_scales:
+            name = f"test-{scale:g}"
+            path = generate.generate_all(config, DATA, only=[name], log=print)[name]
+            rows.append(measure(data.load(path)))
+            OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+            OUTPUT.write_text(json.dumps(rows, indent=1) + "\n")
+            print(markdown(rows[-1:]).splitlines()[-1], flush=True)
+    print(markdown(rows))
+
+
+def measure(dataset: data.Dataset) -> dict:
+    equation = equations.get(dataset.equation)
+    at_once = max(1, POINTS_AT_ONCE // int(np.prod(dataset.grid)))
+    sharpen = jax.jit(
+        lambda instance: (
+            error_estimate.indicator(instance, equation=equation, iterations=SHARPENING).bound
+        )
+    )
+    found = {"error": [], "estimate": [], "sharp": [], "iterations": [], "reached": []}
+    for first in range(0, len(dataset), at_once):
+        batch = dataset.examples(np.arange(first, min(first + at_once, len(dataset))))
+        instance = in_double(batch)
+        solved = krylov.solve(instance, equation=equation, tolerance=TOLERANCE)
+        truth = direct(dataset.equation)(instance)
+        errors = jax.jit(jax.vmap(relative_error))(solved.solution, truth)
+        found["error"] += np.asarray(errors).tolist()
+        found["estimate"] += np.asarray(solved.residual * solved.amplification).tolist()
+        found["sharp"] += np.asarray(sharpen(instance._replace(solution=solved.solution))).tolist()
+        found["iterations"] += np.asarray(solved.iterations).tolist()
+        found["reached"] += np.asarray(solved.reached).tolist()
+    return {
+        "equation": dataset.equation,
+        "scale": dataset.scale,
+        "grid": dataset.grid,
+        "tolerance": TOLERANCE,
+        **found,
+    }
+
+
+def in_double(batch: Instance) -> Instance:
+    """The problems alone; boundary values are the trace of the stored solution."""
+    solution = jnp.asarray(batch.solution, np.result_type(batch.solution.dtype, float))
+    boundary = solution.at[:, 1:-1, 1:-1].set(0)
+    return Instance(
+        jnp.asarray(batch.coefficient, float), boundary, jnp.asarray(batch.scale, float)
+    )
+
+
+def relative_error(solution, truth):
+    extent = (1.0, 1.0)
+    return bilinear_l2_norm(solution - truth, extent) / bilinear_l2_norm(truth, extent)
+
+
+def direct(name: str):
+    """The solutions of a batch by the solver of the data."""
+
+    def solve(a, g, k):
+        if name == "darcy":
+            return darcy_solver.solve(a[..., 0], g[..., 0])[..., None]
+        return helmholtz_solver.solve(a[..., 0], k, dirichlet=g[..., 0])[..., None]
+
+    run = jax.jit(lambda problems: jax.lax.map(lambda p: solve(*p), problems))
+    return lambda instance: run((instance.coefficient, instance.boundary, instance.scale))
+
+
+def markdown(rows: list[dict]) -> str:
+    columns = ["equation", "scale", "nodes", "problems", "reached", "iterations (most)"]
+    columns += ["worst error", "estimate / error (most)", "sharp bound / error (most)"]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for row in rows:
+        error = np.array(row["error"])
+        estimate, sharp = np.array(row["estimate"]) / error, np.array(row["sharp"]) / error
+        certified = np.isfinite(sharp).all()
+        cells = [row["equation"], f"{row['scale']:g}", f"{row['grid'][0]}²", len(error)]
+        cells += [sum(row["reached"])]
+        cells += [f"{np.mean(row['iterations']):.1f} ({max(row['iterations'])})"]
+        cells += [f"{error.max():.1e}", f"{np.median(estimate):.1f} ({estimate.max():.1f})"]
+        cells += [f"{np.median(sharp):.2f} ({sharp.max():.2f})" if certified else "–"]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)

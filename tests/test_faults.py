@@ -1,0 +1,24 @@
+"""Every case of ``python -m tests.faults`` is refused in one line, or gives the right result."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def test_every_malformed_input_is_refused_or_right():
+    """In a process of its own: here annotations are checked, which would refuse most before us."""
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.faults", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=600,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    outcomes = json.loads(run.stdout.splitlines()[-1])
+    assert len(outcomes) > 80
+    assert {kind for kind, _ in outcomes.values()} == {"refused", "right"}
