@@ -60,6 +60,7 @@ def fields(config: ConfigDict) -> dict[str, Any]:
         "log_scale": config.log_scale,
         "scale_embedding": config.scale_embedding,
         "complex_factor": config.complex_factor,
+        "reference_scale": config.reference_scale,
         **own[name],
         **{flag: value == "yes" for flag, value in embedding(config).items()},
     }

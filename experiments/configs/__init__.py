@@ -37,7 +37,8 @@ What is the same in all rows of a preset; a row that changes one of these says s
     super_weight   of each of them at the end of the run
     super_method   extend: larger domains by the experiment's prior, or by reflection; relabel: the
                    data itself with larger scales
-    log_scale, scale_embedding, complex_factor       see `sino_jax.nn.layers.Modulation`
+    log_scale, scale_embedding, complex_factor, reference_scale    of the modulation, see
+                                                     `sino_jax.nn.layers.Modulation`
     padding                                          Fourier models
     n_modes, hidden_channels, n_layers               those with a tensor kernel
     sino_modes, sino_channels, sino_layers, truncated    those with a shared one, and SINO-U
@@ -82,6 +83,7 @@ COMMON = {
     "log_scale": False,
     "scale_embedding": "mlp",
     "complex_factor": False,
+    "reference_scale": 1.0,
     "sino_kernel": "shared",
     "truncated": True,
     "n_layers": 4,

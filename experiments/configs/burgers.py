@@ -16,6 +16,7 @@ from experiments import configs
 COMMON = {
     **configs.COMMON,
     "equation": "burgers",
+    "reference_scale": 400.0,
     "model": "sino",
     "sino_kernel": "tensor",
     "log_scale": True,

@@ -16,6 +16,7 @@ from experiments import configs
 COMMON = {
     **configs.COMMON,
     "equation": "helmholtz",
+    "reference_scale": 10.0,
     "model": "sino_u",
     "base_shift": 0.05,
     "learning_rate": 5e-4,

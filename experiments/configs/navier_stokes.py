@@ -17,6 +17,7 @@ from experiments import configs
 COMMON = {
     **configs.COMMON,
     "equation": "navier_stokes",
+    "reference_scale": 1000.0,
     "model": "sino_u",
     "log_scale": True,
     "learning_rate": 1e-3,

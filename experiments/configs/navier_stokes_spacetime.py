@@ -20,6 +20,7 @@ from experiments import configs
 COMMON = {
     **configs.COMMON,
     "equation": "navier_stokes_spacetime",
+    "reference_scale": 1000.0,
     "model": "sino",
     "log_scale": True,
     "learning_rate": 1e-3,

@@ -51,8 +51,8 @@ class FNO(Model, kw_only=True):
       padding: fraction of the domain added to the period; 0 for periodic problems.
       initialisation: size of the first weights, one of `layers.STARTS`.
       normalisation: "group" divides the Fourier coefficients by the field's root mean square.
-      scale_informed, frequency_embedding, scale_embedding, log_scale, n_features, complex_factor:
-        see `layers.Modulation`.
+      scale_informed, frequency_embedding, scale_embedding, log_scale, n_features, complex_factor,
+        reference_scale: see `layers.Modulation`.
     """
 
     n_modes: tuple[int, ...]
@@ -69,10 +69,11 @@ class FNO(Model, kw_only=True):
     normalisation: Literal["none", "group"] = "none"
     scale_informed: bool = False
     frequency_embedding: bool = False
-    scale_embedding: Literal["mlp", "inverse_powers", "powers"] = "mlp"
+    scale_embedding: Literal["mlp", "octaves", "inverse_powers", "powers"] = "mlp"
     log_scale: bool = False
     n_features: int = 16
     complex_factor: bool = False
+    reference_scale: float = 1.0
 
     @nn.compact
     def core(self, features: RealBatch, scale: Scale) -> Outputs:
@@ -128,6 +129,7 @@ class FNO(Model, kw_only=True):
             self.log_scale,
             self.n_features,
             self.complex_factor,
+            self.reference_scale,
             name=f"{name}_modulation",
         )
 

@@ -30,6 +30,23 @@ def scale_features(
     return base[:, None] ** jnp.asarray(_spaced(exponents, count)[None], scale.dtype)
 
 
+def octave_features(scale: Scale, count: int, *, reference: float) -> Float[Array, "batch count"]:
+    """``[batch, count]``: powers 0 to count - 1 of the octaves log2(scale / reference) / 2.
+
+    Around the reference each of them varies by the order of one, where fractional powers of a large
+    number are nearly proportional to one another.
+    """
+    octaves = jnp.log2(scale / reference) / 2
+    return jnp.stack([octaves**i for i in range(count)], axis=-1)
+
+
+def octave_component_features(modes: Sequence[int], count: int) -> np.ndarray:
+    """``[*modes, axis * (count - 1)]``: powers 1 to count - 1 of log2(1 + |ξ_axis|) / 2."""
+    components = np.meshgrid(*bands.frequencies(modes), indexing="ij")
+    octaves = [np.log2(1 + np.abs(xi))[..., None] / 2 for xi in components]
+    return np.concatenate([o ** np.arange(1, count) for o in octaves], axis=-1)
+
+
 def component_features(
     modes: Sequence[int],
     count: int,

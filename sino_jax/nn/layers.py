@@ -17,7 +17,9 @@ from sino_jax.types import Scale
 Field = spectral.Field
 Spectrum = spectral.Spectrum
 NORMALISATIONS = ("none", "group")
-EMBEDDINGS = ("mlp", "inverse_powers", "powers")
+EMBEDDINGS = ("mlp", "octaves", "inverse_powers", "powers")
+# Powers of the form "octaves": a polynomial of higher degree would not extrapolate.
+OCTAVE_POWERS = 4
 
 
 class Start(NamedTuple):
@@ -134,6 +136,7 @@ class Modulation(nn.Module):
     each channel is, by `form`,
 
         "mlp"              1 + MLP(powers 0 … 1 of k and of each |ξ_axis|)
+        "octaves"          1 + MLP(powers 0 … 3 of log2(k / reference), 1 … 3 of log2(1 + |ξ_axis|))
         "inverse_powers"   MLP(powers -2 … -0.2 of k and of each |ξ_axis|), with biases
         "powers"           k^{i/(C-1)} |ξ|^{i/(C-1)}, without parameters
 
@@ -147,14 +150,16 @@ class Modulation(nn.Module):
       n_features: powers of each number.
       complex_factor: a complex factor of signed frequencies ("mlp" only): a real one of |ξ| cannot
         tell left from right.
+      reference: a scale of the training data, for "octaves".
     """
 
     scale_informed: bool
     frequency_embedding: bool
-    form: Literal["mlp", "inverse_powers", "powers"] = "mlp"
+    form: Literal["mlp", "octaves", "inverse_powers", "powers"] = "mlp"
     log_scale: bool = False
     n_features: int = 16
     complex_factor: bool = False
+    reference: float = 1.0
 
     @nn.compact
     def __call__(self, spectrum: Spectrum, scale: Scale) -> Spectrum:
@@ -183,17 +188,23 @@ class Modulation(nn.Module):
         options = {"exponents": embedding.INVERSE if inverse else embedding.POSITIVE}
         hidden = []
         if self.scale_informed:
-            features = embedding.scale_features(
-                scale, self.n_features, log=self.log_scale, **options
-            )
+            if self.form == "octaves":
+                features = embedding.octave_features(scale, OCTAVE_POWERS, reference=self.reference)
+            else:
+                features = embedding.scale_features(
+                    scale, self.n_features, log=self.log_scale, **options
+                )
             of_scale = Pointwise(channels, use_bias=inverse, initialisation="unit", name="scale")(
                 features
             )
             hidden.append(of_scale.reshape(*(1,) * len(shape), *of_scale.shape))
         if self.frequency_embedding:
-            features = embedding.component_features(
-                bands.modes_of(shape), self.n_features, signed=self.complex_factor, **options
-            )
+            if self.form == "octaves":
+                features = embedding.octave_component_features(bands.modes_of(shape), OCTAVE_POWERS)
+            else:
+                features = embedding.component_features(
+                    bands.modes_of(shape), self.n_features, signed=self.complex_factor, **options
+                )
             features = jnp.asarray(features, spectrum.dtype)
             # Constants have no gradient, and within `shard_map` are alike on all devices where
             # weights are not: the gradient of `Pointwise` is not made for that.

@@ -73,7 +73,7 @@ def test_every_point_of_the_family_is_a_model():
     assert len(extra) == 1
 
 
-@pytest.mark.parametrize("form", ["mlp", "inverse_powers", "powers"])
+@pytest.mark.parametrize("form", ["mlp", "octaves", "inverse_powers", "powers"])
 def test_every_form_of_the_modulation_depends_on_the_scale(form):
     model = _model("fno", scale_informed=True, frequency_embedding=True, scale_embedding=form)
     inputs = _inputs((16, 16))
