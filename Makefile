@@ -4,9 +4,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv/.ready-benchmarks
+NOTEBOOKS_READY := .venv/.ready-notebooks
+DOCS_READY := .venv/.ready-docs
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: venv demo test test-slow faults lint format bench clean
+.PHONY: venv demo test test-slow faults lint format bench notebooks notebooks-write docs clean
 
 venv: $(READY)
 
@@ -18,6 +20,14 @@ $(READY): setup.py constraints.txt
 
 $(BENCH_READY): $(READY)
 	$(INSTALL) ".[dev,benchmarks]"
+	touch $@
+
+$(NOTEBOOKS_READY): $(READY)
+	$(INSTALL) ".[dev,notebooks]"
+	touch $@
+
+$(DOCS_READY): $(READY)
+	$(INSTALL) ".[dev,docs]"
 	touch $@
 
 demo: venv
@@ -47,5 +57,16 @@ NAME ?=
 bench: $(BENCH_READY)
 	$(BIN)/python -m benchmarks $(NAME)
 
+# Executes all notebooks on tiny settings; with -write as they are published, and keeps outputs.
+notebooks: $(NOTEBOOKS_READY)
+	$(BIN)/python -m notebooks.build $(NAME)
+
+notebooks-write: $(NOTEBOOKS_READY)
+	$(BIN)/python -m notebooks.build --write $(NAME)
+
+# The documentation site, in site/.
+docs: $(DOCS_READY)
+	$(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf .venv build *.egg-info
+	rm -rf .venv build site *.egg-info

@@ -12,7 +12,14 @@ EXTRAS = {
     "cuda12": ["jax[cuda12]"],
     "cuda13": ["jax[cuda13]"],
     "viz": ["matplotlib>=3.9"],
-    "notebooks": ["matplotlib>=3.9", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29"],
+    "notebooks": [
+        "equinox>=0.11.10",
+        "ipykernel>=6.29",
+        "matplotlib>=3.9",
+        "nbclient>=0.10",
+        "nbformat>=5.10",
+    ],
+    "docs": ["mkdocs-jupyter>=0.25", "mkdocs-material>=9.5", "mkdocstrings[python]>=0.27"],
     "hdf5": ["h5py>=3.11"],  # import and export of PDEBench and The Well files
     "export": ["flatbuffers>=24.3"],  # jax.export writes and reads programs with it
     "tensorboard": ["tensorboardX>=2.6"],

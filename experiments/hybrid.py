@@ -12,6 +12,7 @@ several. Errors are relative to the direct solution.
 
 import argparse
 import functools
+import math
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,7 @@ from sino_jax.loss import relative_l2
 from sino_jax.train import provenance
 from sino_jax.types import Batch, Instance
 from solvers import darcy, generate, helmholtz, multigrid, q1
+from solvers.configs import argument
 from solvers.configs import darcy as darcy_data
 from solvers.configs import helmholtz as helmholtz_data
 
@@ -183,11 +185,11 @@ def measure(
 
 
 def _start_of(p: Instance, variant: Variant, equation) -> float:
-    """Error of a start. A loose tolerance that every start meets takes no iteration."""
+    """Error of a start: a tolerance that every start meets takes no iteration."""
     first = krylov.solve(
         p._replace(solution=None),
         equation=equation,
-        tolerance=1e300,
+        tolerance=math.inf,
         start=variant.predict(p),
         **variant.options,
     )
@@ -219,29 +221,18 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--run", type=pathlib.Path, nargs="*", default=[], help="trained operators")
-    parser.add_argument("--config", default="small", help="preset,field=value")
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
-    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
-    parser.add_argument("--write", action="store_true", help="keep the results in the repository")
-    arguments = parser.parse_args(argv)
-    jax.config.update("jax_enable_x64", True)
-    config = trained_run.load_config(arguments.config, "hybrid")
-    runs = [trained_run.open_run(path) for path in arguments.run]
+def compare(
+    config: ConfigDict, runs: Sequence[TrainedRun], *, data_root: pathlib.Path, out: pathlib.Path
+) -> list[dict[str, Any]]:
+    """Measures all scales; table, figure and numbers go to the directory `out`. Needs float64."""
     results = []
     for name, configs in DATA.items():
         scales = config[f"{name}_scales"] if config[name] else ()
         sets = [f"test-{scale:g}" for scale in scales]
         if sets:
             settings = configs.get_config(config[name])
-            paths = generate.generate_all(settings, arguments.data, only=sets, log=print)
+            paths = generate.generate_all(settings, data_root, only=sets, log=print)
             results += [measure(data.load(paths[each]), config, runs) for each in sets]
-    kept = arguments.results if arguments.write else pathlib.Path("runs")
-    out = kept / "hybrid" / config.preset
     trained_run.write_json(
         out / "results.json", {"results": results, "provenance": provenance.describe()}
     )
@@ -249,6 +240,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     (out / "table.md").write_text(text, encoding="utf-8")
     drawn = hybrid_figures.residual_by_seconds(results, out / "residuals.png")
     print(f"\n{text}\n{out / 'table.md'}\nfigure: {drawn}")
+    return results
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", type=pathlib.Path, nargs="*", default=[], help="trained operators")
+    parser.add_argument("--config", default="small", help=argument.HELP)
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
+    parser.add_argument("--write", action="store_true", help="keep the results in the repository")
+    arguments = parser.parse_args(argv)
+    jax.config.update("jax_enable_x64", True)
+    config = trained_run.load_config(arguments.config, "hybrid")
+    runs = [trained_run.open_run(path) for path in arguments.run]
+    kept = arguments.results if arguments.write else pathlib.Path("runs")
+    compare(config, runs, data_root=arguments.data, out=kept / "hybrid" / config.preset)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,16 @@ def trace(experiment: runner.Experiment, config: ConfigDict) -> Traced:
     return step.trace(jax.eval_shape(new_state), (batch, weight), Control(devices, devices))
 
 
+def cost(experiment: runner.Experiment, config: ConfigDict) -> dict[str, int]:
+    """Parameters, bytes that the compiler reserves, and those of them for the step itself."""
+    traced = trace(experiment, config)
+    parameters = sum(math.prod(x.shape) for x in jax.tree.leaves(traced.args_info[0][0].params))
+    memory = traced.lower().compile().memory_analysis()
+    kept = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
+    step = memory.temp_size_in_bytes
+    return {"parameters": parameters, "bytes": kept + step, "step_bytes": step}
+
+
 def largest_grid(experiment: runner.Experiment, config: ConfigDict) -> tuple[int, ...]:
     """Points of the largest training example on each axis of its solution."""
     settings = generate.data_sets(experiment.data_config(config.data))
@@ -106,16 +116,13 @@ def main() -> None:
     experiment = importlib.import_module(f"experiments.{arguments.experiment}").EXPERIMENT
     configs = importlib.import_module(f"experiments.configs.{arguments.experiment}")
     config = configs.get_config(arguments.config)
-    traced = trace(experiment, config)
-    parameters = sum(math.prod(x.shape) for x in jax.tree.leaves(traced.args_info[0][0].params))
-    memory = traced.lower().compile().memory_analysis()
-    kept = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
+    needed = cost(experiment, config)
     print(
         f"{arguments.experiment} {arguments.config}: {runner.row_label(config)} on "
         f"{'x'.join(map(str, largest_grid(experiment, config)))}, batch {config.batch_size}: "
-        f"{parameters:,} parameters, "
-        f"{(kept + memory.temp_size_in_bytes) / 2**30:.2f} GiB, of which "
-        f"{memory.temp_size_in_bytes / 2**30:.2f} GiB for the step itself"
+        f"{needed['parameters']:,} parameters, "
+        f"{needed['bytes'] / 2**30:.2f} GiB, of which "
+        f"{needed['step_bytes'] / 2**30:.2f} GiB for the step itself"
     )
 
 

@@ -7,12 +7,13 @@ from ml_collections import ConfigDict
 LABELS = {
     "fno": "FNO",
     "unet": "UNet",
+    "fno_unet": "FNO-UNet",
     "uno": "UNO",
     "cno": "CNO",
     "sino": "SINO",
     "sino_u": "SINO-U",
 }
-CONVOLUTIONAL = ("unet", "cno")
+CONVOLUTIONAL = ("unet", "fno_unet", "cno")
 SCALE_INFORMED = ("sino", "sino_u")
 # Points of one family, see `sino_jax.models.fno`: the name only says what "auto" means.
 FAMILY = ("fno", "sino")
@@ -32,6 +33,8 @@ def fields(config: ConfigDict) -> dict[str, Any]:
         # A CNO has one level less than a UNet.
         levels = config.n_levels - (config.model == "cno")
         own = {"hidden_channels": config.pyramid_channels, "n_levels": levels}
+        if config.model == "fno_unet":
+            own |= {"n_modes": config.n_modes, "initialisation": config.initialisation}
         return {"name": config.model, **own, "size": config.size}
     shared = kernel(config) == "shared"
     n_layers = config.sino_layers if shared else config.n_layers

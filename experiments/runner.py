@@ -44,12 +44,17 @@ class Experiment:
       model_fields: config -> fields of `sino_jax.models.build`, without the channels.
       prior: config -> distribution of inputs at larger scales, for `sino_jax.superdomain`; None
         continues the data by reflection.
+      measure: ``measure(config, workdir, data)`` of a trained row -> JSON-like facts that its
+        result gets as ``measures``; empty for none.
     """
 
     equation: str
     data_config: Callable[[str], ConfigDict]
     model_fields: Callable[[ConfigDict], Mapping[str, Any]]
     prior: Callable[[ConfigDict], Callable | None] = lambda config: None
+    measure: Callable[[ConfigDict, pathlib.Path, Mapping[str, pathlib.Path]], dict[str, Any]] = (
+        lambda config, workdir, data: {}
+    )
 
 
 def row_label(config: ConfigDict) -> str:
@@ -135,7 +140,10 @@ def training_config(
             "clip_norm": config.clip_norm,
         },
         "ema_decay": config.ema_decay,
-        "evaluation": {"rollout_frames": config.rollout_frames},
+        "evaluation": {
+            "rollout_frames": config.rollout_frames,
+            "every": config.evaluate_every,
+        },
     }
 
 
@@ -212,6 +220,8 @@ def run(
         "config": json.loads(config.to_json()),
         "provenance": provenance.describe(),
     }
+    if measures := experiment.measure(config, workdir, sets):
+        result["measures"] = measures
     if jax.process_index() == 0:  # the others would write and rename the same file
         temporary = result_path.with_suffix(".tmp")
         temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")

@@ -35,6 +35,8 @@ COMMANDS = {
     "figures": "experiments.figures",
     "campaign": "experiments.campaign",
     "memory": "experiments.memory",
+    "baselines": "experiments.baselines",
+    "distances": "experiments.distances",
 }
 
 

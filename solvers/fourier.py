@@ -70,6 +70,24 @@ def resample(field: Float[Array, "*grid"], shape: Sequence[int]) -> Float[Array,
     return to_grid(modes, shape)
 
 
+def restrict(field: Float[Array, "x y"], points: int) -> Float[Array, "points points"]:
+    """A field on a square of `points` points a side, without what that grid cannot hold.
+
+    All wave numbers |k| < points / 2 are kept, more than `resample` keeps: for data that models are
+    given, not for a solver that forms products.
+    """
+    n, kept = field.shape[0], (points - 1) // 2
+    if field.shape != (n, n) or not 4 <= points <= n:
+        raise ValueError(f"points must be from 4 to those of a square, {field.shape}, got {points}")
+    if points == n:
+        return field
+    modes = jnp.fft.rfft2(field)[:, : kept + 1]
+    empty = jnp.zeros((points - 2 * kept - 1, kept + 1), modes.dtype)
+    modes = jnp.concatenate([modes[: kept + 1], empty, modes[n - kept :]])
+    modes = jnp.pad(modes, [(0, 0), (0, points // 2 - kept)])
+    return jnp.fft.irfft2(modes, (points, points)) * (points / n) ** 2
+
+
 def to_grid(modes: Complex[Array, "*modes"], shape: Sequence[int]) -> Float[Array, "*grid"]:
     """Values on a grid of `shape` points; inverse of `to_modes` for fields below the cut-off."""
     for axis, points in enumerate(shape[:-1]):

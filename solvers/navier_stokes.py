@@ -1,6 +1,6 @@
 """The incompressible Navier-Stokes equations on a periodic square, in vorticity form.
 
-    ω_t + u·∇ω = ν Δω + f,    ω = ∂_x v - ∂_y u,    u = ∂_y ψ,  v = -∂_x ψ,  -Δψ = ω
+    ω_t + u·∇ω = ν Δω - μ ω + f,    ω = ∂_x v - ∂_y u,    u = ∂_y ψ,  v = -∂_x ψ,  -Δψ = ω
 
 The square has side 1 (or `side`) and ν = 1/Re. The initial velocity of `sample_initial` has root
 mean square 1 on it: the flow crosses the square in one unit of time, and Re is the Reynolds number
@@ -31,6 +31,7 @@ def solve(
     times: time_stepping.Times,
     *,
     forcing: Float[Array, "_ _"] | None = None,
+    drag: float = 0.0,
     side: float = 1.0,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
@@ -44,6 +45,9 @@ def solve(
       times: increasing, the first at least 0 (0 returns the initial vorticity as frame 0). They
         must be concrete: close over them under `jit`.
       forcing: steady forcing f of the vorticity, such as `kolmogorov_forcing`; none by default.
+      drag: the rate μ of a friction -μ ω, at least 0. Forced flow in two dimensions needs one to be
+        statistically steady within a time that does not grow with Re: its energy goes to the
+        largest scales, where viscosity takes a time of order Re to dissipate it.
       side: of the periodic square.
       order: of the time stepping, see `time_stepping.METHODS`.
       cfl: largest product of a step with max(|u| K_x + |v| K_y), K the largest kept wave numbers.
@@ -51,7 +55,8 @@ def solve(
     Raises:
       ValueError: times that do not increase or cannot be reached under the CFL bound, a vorticity
         with NaN, with a mean, of integers, or with fewer than 4 points on an axis, a forcing of
-        another shape, with NaN or with a mean, reynolds, side or cfl not positive and finite.
+        another shape, with NaN or with a mean, reynolds, side or cfl not positive and finite, a
+        drag that is negative.
       BlowUpError: with the time at which the vorticity blew up.
       Traced values cannot be checked: under `jit` and `vmap` the frames are NaN from a failure on,
       and `simulate` says when that was.
@@ -65,7 +70,10 @@ def solve(
         _check_mean("forcing", forcing)
     checks.positive("reynolds", reynolds)
     checks.positive("side", side)
-    result = simulate(vorticity, reynolds, times, forcing=forcing, side=side, order=order, cfl=cfl)
+    if not drag >= 0:
+        raise ValueError(f"drag must be at least 0, got {drag}")
+    options = {"forcing": forcing, "drag": drag, "side": side, "order": order, "cfl": cfl}
+    result = simulate(vorticity, reynolds, times, **options)
     time_stepping.raise_on_failure(result)
     return result.frames
 
@@ -76,6 +84,7 @@ def simulate(
     times: time_stepping.Times,
     *,
     forcing: Float[Array, "_ _"] | None = None,
+    drag: float = 0.0,
     side: float = 1.0,
     order: Literal[2, 4] = 4,
     cfl: float = 1.0,
@@ -86,12 +95,12 @@ def simulate(
     if forcing is not None:
         forcing = checks.array("forcing", forcing, ndim=2).astype(vorticity.dtype)
         checks.same_shape("forcing", forcing, vorticity.shape, "vorticity")
-    scalars = (jnp.asarray(value, vorticity.dtype) for value in (reynolds, side, cfl))
+    scalars = (jnp.asarray(value, vorticity.dtype) for value in (reynolds, drag, side, cfl))
     return _simulate(vorticity, forcing, *scalars, times=times, order=order)
 
 
 @functools.partial(jax.jit, static_argnames=("times", "order"))
-def _simulate(vorticity, forcing, reynolds, side, cfl, *, times, order):
+def _simulate(vorticity, forcing, reynolds, drag, side, cfl, *, times, order):
     shape = vorticity.shape
     kx, ky = _wave_numbers(shape, side)
     forcing_hat = None if forcing is None else fourier.to_modes(forcing)
@@ -107,8 +116,9 @@ def _simulate(vorticity, forcing, reynolds, side, cfl, *, times, order):
         fastest = jnp.abs(u) * fourier.cutoff(shape[0]) + jnp.abs(v) * fourier.cutoff(shape[1])
         return 2 * jnp.pi / side * jnp.max(fastest)
 
+    linear = -(kx**2 + ky**2) / reynolds - drag
     return time_stepping.trajectory(
-        functools.partial(time_stepping.METHODS[order], -(kx**2 + ky**2) / reynolds, nonlinear_fn),
+        functools.partial(time_stepping.METHODS[order], linear, nonlinear_fn),
         fourier.to_modes(vorticity),
         times,
         rate_fn=rate_fn,

@@ -173,6 +173,37 @@ def _navier_stokes_spacetime(settings: Mapping[str, Any]) -> Recipe:
     return Recipe(sample, grid, _window(settings, "axis"), units, points**2 * settings["frames"])
 
 
+def _kolmogorov(settings: Mapping[str, Any]) -> Recipe:
+    """Vorticity on the whole periodic square: Kolmogorov flow, or decaying turbulence."""
+    points, seen = settings["points"], settings["seen"]
+    forced = settings["forcing"] == "kolmogorov"
+    side = 2 * np.pi if forced else 1.0
+
+    def sample(key: PRNGKeyArray) -> Sampled:
+        physics = {"side": side}
+        if forced:
+            k = settings["forcing_wave_number"]
+            force = navier_stokes.kolmogorov_forcing((points, points), wave_number=k, side=side)
+            physics |= {"forcing": force, "drag": settings["drag"]}
+        frames, measures = turbulence(key, settings, **physics)
+        restricted = jax.vmap(lambda frame: fourier.restrict(frame, seen))(frames)
+        return Sampled({"trajectory": restricted[..., None]}, measures)
+
+    grid = {
+        "axes": ["x", "y"],
+        "shape": [seen] * 2,
+        "centrings": ["cell", "cell"],
+        "extent": [side] * 2,
+    }
+    units = {
+        "scale": "Re = 1/ν",
+        "x, y": f"the periodic square of side {'2π' if forced else '1'}, all of it",
+        "t": "the force sin(k y) has amplitude 1" if forced else _TURBULENCE_UNITS["t"],
+        "trajectory": f"vorticity, its wave numbers below {seen / 2:g}",
+    }
+    return Recipe(sample, grid, _window(settings, "channel"), units, points**2 * settings["frames"])
+
+
 _TURBULENCE_UNITS = {
     "scale": "Re = 1/ν",
     "x, y": "the periodic square has side 1; a quarter of it is seen",
@@ -181,14 +212,18 @@ _TURBULENCE_UNITS = {
 
 
 def turbulence(
-    key: PRNGKeyArray, settings: Mapping[str, Any]
+    key: PRNGKeyArray, settings: Mapping[str, Any], **physics: Any
 ) -> tuple[Float[Array, "time x y"], dict[str, Float[Array, ""]]]:
-    """Vorticity frames on the whole square after the burn-in, and their measures."""
-    reynolds, dt = settings["scale"], settings["dt"]
+    """Vorticity frames on the whole square after the burn-in, and their measures.
+
+    The initial velocity has root mean square 1; `physics` are `side`, `forcing` and `drag` of
+    `navier_stokes.simulate`.
+    """
+    reynolds, dt = float(settings["scale"]), settings["dt"]
     times = settings["burn_in"] + dt * np.arange(settings["frames"])
-    initial = navier_stokes.sample_initial(key, settings["points"])
-    frames = navier_stokes.simulate(initial, reynolds, times, cfl=settings["cfl"]).frames
-    again = navier_stokes.simulate(frames[-2], reynolds, _halves(dt), cfl=0.5).frames
+    initial = navier_stokes.sample_initial(key, settings["points"]) / physics.get("side", 1.0)
+    frames = navier_stokes.simulate(initial, reynolds, times, cfl=settings["cfl"], **physics).frames
+    again = navier_stokes.simulate(frames[-2], reynolds, _halves(dt), cfl=0.5, **physics).frames
     return frames, _evolution_measures(initial, frames, again)
 
 
@@ -234,4 +269,5 @@ RECIPES = {
     "burgers": _burgers,
     "navier_stokes": _navier_stokes,
     "navier_stokes_spacetime": _navier_stokes_spacetime,
+    "kolmogorov": _kolmogorov,
 }

@@ -13,10 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from sino_jax import equations, runtime
-from sino_jax.models import network
-from sino_jax.operator import Operator
-from sino_jax.train import config as configs
+from sino_jax import runtime
 from tests import training_runs as runs
 from tests.dataset_files import write_dataset
 
@@ -48,18 +45,7 @@ PAGES = [
 def place(tmp_path, monkeypatch):
     """A working directory with the runs and data sets that the pages speak of, in small."""
     monkeypatch.chdir(tmp_path)
-    darcy = equations.get("darcy")
-    config = configs.complete(runs.fno_config(["unused"]))
-    model, apply_fn = network.build(config.model, darcy, None)
-    params = network.init(model, darcy, (17, 17), jax.random.key(0))
-    meta = {
-        "config": configs.to_dict(config),
-        "statistics": None,
-        "scales": [4.0],
-        "grids": [[65, 65]],
-        "scale_range": [1.0, 8.0],
-    }
-    Operator(darcy, apply_fn, params, meta).save("runs/darcy/small/fno+scale/seed-0")
+    runs.untrained_operator((65, 65)).save("runs/darcy/small/fno+scale/seed-0")
     rng = np.random.default_rng(0)
     field = rng.uniform(1, 2, (8, 9, 9, 1)).astype(np.float32)
     fields = {"coefficient": field, "solution": field}

@@ -1,6 +1,7 @@
 """What holds the house up: the import arrow, imports without side effects, version and names."""
 
 import ast
+import builtins
 import importlib.metadata
 import json
 import pathlib
@@ -62,6 +63,32 @@ def test_a_trained_operator_needs_no_training_code():
         if architecture.room(module) == "operator":
             used = {architecture.room(name) for name in architecture.imports(path, set(files))}
             assert "train" not in used, f"{module} imports train"
+
+
+def undefined_names(path):
+    """Names that a file reads and binds nowhere; the linter cannot tell them from axis names."""
+    read, bound = set(), {*vars(builtins), "__file__", "__name__", "__doc__"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.alias):
+            bound.add(node.asname or node.name.split(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            bound.add(node.name)
+    return read - bound
+
+
+def test_no_file_reads_a_name_that_it_does_not_have():
+    packages = ("sino_jax", "solvers", "experiments", "benchmarks", "tests")
+    files = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    wrong = {
+        str(path.relative_to(ROOT)): names for path in files if (names := undefined_names(path))
+    }
+    assert wrong == {}
 
 
 def module_names():

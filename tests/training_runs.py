@@ -20,6 +20,8 @@ import numpy as np
 
 from sino_jax import checkpoint, data, equations, problem, runtime, train
 from sino_jax.loss import relative_l2
+from sino_jax.models import network
+from sino_jax.operator import Operator
 from sino_jax.train import config as configs
 from sino_jax.train import evaluate
 from sino_jax.train import task as tasks
@@ -70,6 +72,22 @@ def write_dataset(path, fields, *, equation, scale, split="train", window=None):
     measures = {"residual": np.zeros(samples)}
     storage.write(path, description, {name: [array] for name, array in arrays.items()}, measures)
     return str(path)
+
+
+def untrained_operator(grid=(9, 9)):
+    """An operator for Darcy flow with random weights that claims to be trained on `grid`."""
+    darcy = equations.get("darcy")
+    config = configs.complete(fno_config(["unused"]))
+    model, apply_fn = network.build(config.model, darcy, None)
+    params = network.init(model, darcy, (9, 9), jax.random.key(0))
+    meta = {
+        "config": configs.to_dict(config),
+        "statistics": None,
+        "scales": [4.0],
+        "grids": [list(grid)],
+        "scale_range": [2.0, 8.0],
+    }
+    return Operator(darcy, apply_fn, params, meta)
 
 
 def fno_config(train_data, test_data=(), **changes):

@@ -42,8 +42,9 @@ What is the same in all rows of a preset; a row that changes one of these says s
     padding                                          Fourier models
     n_modes, hidden_channels, n_layers               those with a tensor kernel
     sino_modes, sino_channels, sino_layers, truncated    those with a shared one, and SINO-U
-    pyramid_channels, n_levels, size                 UNet, CNO
+    pyramid_channels, n_levels, size                 UNet, FNO-UNet, CNO
     rollout_frames frames that are predicted autoregressively in the evaluation; 1: none
+    evaluate_every steps between evaluations; 0: at the end only
 
 and `score`: test, or val for the validation data, that no table is made of and by which everything
 is chosen that is chosen by its error.
@@ -94,6 +95,7 @@ COMMON = {
     "super_start": 0.25,
     "super_weight": 0.25,
     "rollout_frames": 1,
+    "evaluate_every": 0,
 }
 # What only experiments have words for.
 RULES = {

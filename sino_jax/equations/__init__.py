@@ -10,11 +10,14 @@ from sino_jax.equations.burgers import BURGERS
 from sino_jax.equations.check import LawCheck, check
 from sino_jax.equations.elliptic import DARCY, FORCED_DARCY, HELMHOLTZ
 from sino_jax.equations.equation import Axis, Equation, power_law
+from sino_jax.equations.kolmogorov import KOLMOGOROV
 from sino_jax.equations.navier_stokes import VELOCITY, VORTICITY
 
 __all__ = ["NAMES", "Axis", "Equation", "LawCheck", "check", "get", "power_law"]
 
-_EQUATIONS = {e.name: e for e in (DARCY, FORCED_DARCY, HELMHOLTZ, BURGERS, VORTICITY, VELOCITY)}
+_EQUATIONS = {
+    e.name: e for e in (DARCY, FORCED_DARCY, HELMHOLTZ, BURGERS, VORTICITY, VELOCITY, KOLMOGOROV)
+}
 NAMES = tuple(_EQUATIONS)
 
 

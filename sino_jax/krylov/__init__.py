@@ -14,7 +14,8 @@ from sino_jax.krylov.few_iterations import conjugate_steps, improve
 from sino_jax.krylov.gmres import gmres
 from sino_jax.krylov.history import Iterations
 from sino_jax.krylov.preconditioner import shifted_inverse
-from sino_jax.krylov.solving import Solution, check_equation, solve
+from sino_jax.krylov.solution import Solution
+from sino_jax.krylov.solving import check_equation, solve
 
 __all__ = [
     "Iterations",

@@ -12,12 +12,11 @@ larger by the norm of the inverse, which the iteration estimates (`sino_jax.kryl
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool
 
 from sino_jax import base, boundary, channels
 from sino_jax.base import elements
@@ -26,6 +25,7 @@ from sino_jax.krylov.conjugate_gradients import conjugate_gradients
 from sino_jax.krylov.gmres import gmres
 from sino_jax.krylov.history import PerExample
 from sino_jax.krylov.preconditioner import SHIFT, shifted_inverse
+from sino_jax.krylov.solution import Solution, compact, joined
 from sino_jax.norms import bilinear_l2_norm
 from sino_jax.types import Batch, Instance, Sample
 
@@ -35,30 +35,6 @@ LINEAR = {"darcy": False, "helmholtz": True}
 ROUNDS = 3
 # Problems whose inverse is larger than one over this are resonant.
 RESONANCE = 1e-8
-
-
-class Solution(NamedTuple):
-    """Solutions of a batch, and how far they can be trusted.
-
-    Attributes:
-      solution: ``[batch, x, y, 1]``.
-      iterations: of every problem.
-      history: ``[iterations + 1, batch]``, of the start and after each iteration: the bound
-        (coercive problems) or the relative residual ‖M r‖ / ‖u‖; NaN after the last.
-      residual: the last of these, evaluated anew from the solution.
-      bound: of the relative L2 error; infinite for indefinite problems.
-      reached: whether `residual` times `amplification` is at most the tolerance.
-      amplification: an estimate of how much larger than the residual the error may be; 1 for
-        coercive problems, infinite for a singular one.
-    """
-
-    solution: Batch
-    iterations: Int[Array, "batch"]
-    history: Float[Array, "estimates batch"]
-    residual: PerExample
-    bound: PerExample
-    reached: Bool[Array, "batch"]
-    amplification: PerExample
 
 
 def solve(
@@ -138,16 +114,10 @@ def _rounds(method, arrays, tolerance, iterations) -> Solution:
             break
     return found._replace(
         iterations=jnp.asarray(total.astype(np.int32)),
-        history=jnp.asarray(_compact(np.concatenate(rows))),
+        history=jnp.asarray(compact(np.concatenate(rows))),
         reached=jnp.asarray(reached),
         amplification=jnp.asarray(amplification.astype(solution.real.dtype)),
     )
-
-
-def _compact(history: np.ndarray) -> np.ndarray:
-    """Moves the NaNs of every column to its end: problems wait for others between two rounds."""
-    order = np.argsort(np.isnan(history), axis=0, kind="stable")
-    return np.take_along_axis(history, order, axis=0)
 
 
 @functools.partial(jax.jit, static_argnames=("iterations", "extent"))
@@ -263,19 +233,6 @@ def _margin(coefficient, k, extent) -> PerExample:
 
 def _lowest_eigenvalue(extent) -> float:
     return float(np.pi**2 * sum(1 / length**2 for length in extent))
-
-
-def joined(parts: Sequence[Solution], order: np.ndarray | slice = slice(None)) -> Solution:
-    """Several batches as one, in this order of their problems."""
-    rows = max(len(part.history) for part in parts)
-    histories = [
-        np.pad(part.history, ((0, rows - len(part.history)), (0, 0)), constant_values=np.nan)
-        for part in parts
-    ]
-    history = np.concatenate(histories, axis=1)[:, order]
-    rest = [part._replace(history=None) for part in parts]
-    whole = jax.tree.map(lambda *arrays: jnp.concatenate(arrays)[order], *rest)
-    return whole._replace(history=jnp.asarray(history))
 
 
 def check_equation(equation: Equation) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 from sino_jax import krylov, problem
 from sino_jax.equations import Equation
 from sino_jax.krylov import Solution
-from sino_jax.krylov.solving import RESONANCE, check_equation, joined
+from sino_jax.krylov.solution import joined
+from sino_jax.krylov.solving import RESONANCE, check_equation
 from sino_jax.types import Batch
 
 # Problems that are iterated at once have so many grid points together: together they wait for the

@@ -61,9 +61,11 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(["n_modes", "hidden_channels", "n_layers"], COUNT),
     **dict.fromkeys(["sino_modes", "sino_channels", "sino_layers"], COUNT),
     **dict.fromkeys(["pyramid_channels", "n_levels", "sub_count", "super_count"], COUNT),
-    **dict.fromkeys(["rollout_frames", "patches", "levels", "level_iterations", "ramp"], COUNT),
+    **dict.fromkeys(
+        ["rollout_frames", "rollout_steps", "patches", "levels", "level_iterations", "ramp"], COUNT
+    ),
     **dict.fromkeys(["sub_sizes", "overlap", "overlaps"], at_least(2)),
-    **dict.fromkeys(["size", "smallest_crop", "iterations"], at_least(0)),
+    **dict.fromkeys(["size", "smallest_crop", "iterations", "evaluate_every"], at_least(0)),
     **dict.fromkeys(["learning_rate"], POSITIVE),
     **dict.fromkeys(["weight_decay", "clip_norm", "super_weight", "base_shift"], NOT_NEGATIVE),
     **dict.fromkeys(["warmup", "super_start"], between(0, 1)),

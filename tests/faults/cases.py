@@ -155,6 +155,8 @@ def _losses() -> list[Case]:
         Case("losses", "size=True", consistency(size=True)),
         Case("losses", "error_fn that returns one number",
              consistency(error_fn=lambda p, t: jnp.mean(abs(p - t)))),
+        Case("losses", "training_loss with nothing wrong",
+             lambda: training(sub_sizes=(9,))()[0], near(0)),
         Case("losses", "big-endian fields", training(big_endian)),
     ]  # fmt: skip
 
@@ -247,6 +249,7 @@ def _files(place: pathlib.Path) -> list[Case]:
         Case("files", "data set, a device in place of a field",
              opened(replaced(lambda file: file.symlink_to("/dev/zero")))),
         Case("files", "data set, a pipe in place of meta.json", opened(pipe_for_meta)),
+        Case("files", "data set with nothing wrong", opened(lambda path: None), native),
         Case("files", "data set, big-endian field", opened(big_endian), native),
         Case("files", "portable operator, altered description", altered_operator),
         Case("files", "problems.npz with Python objects", pickled_problems,
@@ -291,6 +294,10 @@ def _configs() -> list[Case]:
                  lambda key=key, value=value: models.build({**fno, key: value}))
             for key, values in fields.items() for value in values
         ),
+        Case("config", "a model with nothing wrong",
+             lambda: models.build(fno).hidden_channels, near(8)),
+        Case("config", "an experiment with nothing wrong",
+             lambda: experiment.get_config("tiny,epochs=3").epochs, near(3)),
         Case("config", "model of another name", lambda: models.build({**fno, "name": "fn0"})),
     ]  # fmt: skip
 

@@ -7,30 +7,14 @@ import jax
 import numpy as np
 import pytest
 
-from sino_jax import equations, operator, predict
-from sino_jax.models import network
-from sino_jax.operator import Operator
-from sino_jax.train import config as configs
+from sino_jax import operator, predict
 from tests import training_runs as runs
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A portable operator with random weights."""
-    equation = equations.get("darcy")
-    config = configs.complete(runs.fno_config(["unused"]))
-    model, apply_fn = network.build(config.model, equation, None)
-    params = network.init(model, equation, (9, 9), jax.random.key(0))
-    meta = {
-        "config": configs.to_dict(config),
-        "statistics": None,
-        "scales": [4.0],
-        "grids": [[9, 9]],
-        "scale_range": [2.0, 8.0],
-    }
-    return Operator(equation, apply_fn, params, meta).save(
-        tmp_path_factory.mktemp("predict") / "operator"
-    )
+    return runs.untrained_operator().save(tmp_path_factory.mktemp("predict") / "operator")
 
 
 @pytest.fixture

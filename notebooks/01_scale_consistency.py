@@ -1,0 +1,213 @@
+# %% [markdown]
+# # Scale-consistency in pictures
+#
+# A solution of a partial differential equation, restricted to a part of its domain, is the
+# solution of the rescaled equation on that part. A model of the solution operator must know that;
+# this notebook shows what it gains by being told so: Darcy flow, a Fourier neural operator, few
+# samples.
+
+# %%
+import functools
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+
+import sino_jax
+from sino_jax import data, equations, loss, operator, subdomain, train
+from sino_jax.train import logging, recipe
+from solvers import darcy
+
+plt.rcParams.update({"figure.dpi": 60, "image.origin": "lower"})
+
+# %% [markdown]
+# ## One problem
+#
+# Darcy flow, $-\nabla\cdot(a\nabla u) = 0$ with $u = g$ on the boundary. The medium $a$ has two
+# values, and grains whose size is a length: at scale 8 the unit square holds twice as many of
+# them a side as at scale 4.
+
+
+# %%
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def problems(key, count, scale):
+    """Random problems with their solutions by finite elements, 16 cells for a unit of scale."""
+    keys = jax.random.split(key, count)
+    return jax.vmap(lambda k: darcy.sample(k, 16 * scale + 1, scale))(keys)
+
+
+def show(fields, titles, **style):
+    figure, axes = plt.subplots(1, len(fields), figsize=(3.2 * len(fields), 3))
+    for axis, field, title in zip(np.atleast_1d(axes), fields, titles, strict=True):
+        figure.colorbar(axis.imshow(np.asarray(field).T, **style), ax=axis, shrink=0.8)
+        axis.set(title=title, xticks=[], yticks=[])
+
+
+one = problems(jax.random.key(0), 1, 8)
+show([one.coefficient[0], one.solution[0]], ["medium $a$ (scale 8)", "solution $u$"])
+
+# %% [markdown]
+# ## The sentence
+#
+# Crop half of it: the medium, and the values of $u$ on the crop's boundary. That is a problem of
+# scale 4. Solve it *anew*, and compare with the crop of $u$.
+
+# %%
+equation = equations.get("darcy")
+crop = subdomain.restrict(
+    equation,
+    one.coefficient[0, ..., None],
+    one.solution[0, ..., None],
+    one.scale[0],
+    start=jnp.array([40, 20]),
+    size=(65, 65),
+)
+anew = darcy.solve(crop.coefficient[..., 0], crop.boundary[..., 0])
+difference = float(jnp.abs(anew - crop.solution[..., 0]).max())
+print(f"scale of the crop: {float(crop.scale):g}; largest difference: {difference:.1e}")
+
+# %%
+show([crop.solution[..., 0], anew], ["crop of $u$", "the crop's problem, solved anew"])
+
+# %% [markdown]
+# So every sample holds many: each crop is another pair of data and solution, at another scale,
+# free of charge. And a model that is right must agree with itself on crops, whether or not
+# anybody knows the solution. `sino_jax.loss.scale_consistency` measures that for any model. A
+# classical solver, passed as a "model", is consistent:
+
+
+# %%
+def solver(params, inputs, scale):
+    coefficient, boundary = jax.vmap(equation.split)(inputs)
+    return jax.vmap(darcy.solve)(coefficient[..., 0], boundary[..., 0])[..., None]
+
+
+instance = sino_jax.types.Instance(
+    one.coefficient[..., None], None, one.scale, one.solution[..., None]
+)
+loss.scale_consistency(solver, None, instance, equation="darcy", size=65, key=jax.random.key(1))
+
+# %% [markdown]
+# ## Few samples
+#
+# 64 samples of scale 4 to train on, and test sets at scales 2 to 16, each on its own grid.
+
+# %%
+TRAIN = 8 if QUICK else 64
+SCALES = (2, 4) if QUICK else (2, 4, 8, 16)
+EPOCHS = 2 if QUICK else 100
+
+
+def write(path, made, scale, split):
+    return data.from_arrays(
+        path,
+        equation="darcy",
+        coefficient=np.asarray(made.coefficient),
+        solution=np.asarray(made.solution),
+        scale=scale,
+        split=split,
+    )
+
+
+sets = write("data", problems(jax.random.key(2), TRAIN, 4), 4, "train")
+for scale in SCALES:
+    key = jax.random.fold_in(jax.random.key(3), scale)
+    sets |= write("data", problems(key, 16, scale), scale, "test")
+sets
+
+# %% [markdown]
+# ## The same model twice
+#
+# `recipe` makes a training config from data sets; everything in it can be changed. `fit` trains,
+# and resumes if it is interrupted (try it: interrupt the cell, and run it again).
+
+# %%
+TEST = [sets[f"test-{scale}"] for scale in SCALES]
+
+
+def train_fno(consistency):
+    config = recipe.recipe([sets["train-4"]], TEST, model="fno", consistency=consistency)
+    config["epochs"] = EPOCHS
+    config["model"] |= {"n_modes": (8, 8), "hidden_channels": 16, "n_layers": 3}
+    train.fit(config, f"runs/{consistency}")
+    return operator.load(f"runs/{consistency}")
+
+
+# %%
+plain = train_fno("none")
+
+# %% [markdown]
+# Now with the loss on two random crops of each sample added in each step, of a quarter to three
+# quarters of the side.
+
+# %%
+consistent = train_fno("sub")
+consistent
+
+# %% [markdown]
+# ## What it gives
+#
+# Relative L2 errors on problems that neither has seen, at the scale of the training data and at
+# scales that were not in it.
+
+
+# %%
+def errors(trained):
+    results = trained.meta["evaluation"]
+    return np.array([100 * results[f"test-{scale}"]["relative_l2"] for scale in SCALES])
+
+
+before, after = errors(plain), errors(consistent)
+print("scale     " + "".join(f"{scale:8}" for scale in SCALES))
+print("FNO       " + "".join(f"{value:7.1f}%" for value in before))
+print("with crops" + "".join(f"{value:7.1f}%" for value in after))
+print("change    " + "".join(f"{value:+7.0f}%" for value in 100 * (after / before - 1)))
+
+# %%
+figure, axis = plt.subplots(figsize=(5, 3.2))
+axis.loglog(SCALES, before, "o-", label="FNO")
+axis.loglog(SCALES, after, "s-", label="FNO with crops")
+axis.axvline(4, color="grey", linestyle=":")
+axis.set(xlabel="scale", ylabel="relative L2 error (%)", xticks=SCALES, xticklabels=SCALES)
+axis.legend()
+plt.show()
+
+# %%
+largest = SCALES[-1]
+unseen = sets[f"test-{largest}"].examples([0])
+predictions = [
+    trained.solve(unseen.coefficient, unseen.solution, unseen.scale)[0, ..., 0]
+    for trained in (plain, consistent)
+]
+limit = float(np.abs(predictions[0] - unseen.solution[0, ..., 0]).max())
+show([unseen.solution[0, ..., 0]], [f"solution at scale {largest}"])
+show(
+    [prediction - unseen.solution[0, ..., 0] for prediction in predictions],
+    ["error of the FNO", "error with crops"],
+    vmin=-limit,
+    vmax=limit,
+    cmap="RdBu_r",
+)
+
+# %% [markdown]
+# ## Why
+#
+# Crops multiply data. Without them the model fits its 64 samples by heart: its loss on the
+# training data is far below its error on new data. With them it cannot, and need not.
+
+# %%
+figure, axis = plt.subplots(figsize=(5, 3.2))
+for name, label in (("none", "FNO"), ("sub", "FNO with crops")):
+    lines = logging.read(f"runs/{name}", "train")
+    values = [line.get("supervised", line["loss"]) for line in lines]
+    axis.semilogy([line["step"] for line in lines], values, label=label)
+axis.set(xlabel="step", ylabel="loss on the training data")
+axis.legend()
+plt.show()
+
+# %% [markdown]
+# Where a model has data enough, there is less to gain; where its base is better, gains multiply:
+# `config["model"]["base"] = "harmonic"` lets the same network correct the harmonic extension of
+# the boundary values (notebook 05). The loss in a pipeline of your own: notebook 02. Equations
+# with a parameter, which the model must be told: notebook 03.

@@ -1,0 +1,1 @@
+"""Notebooks, kept as scripts beside the executed files: see `notebooks.build`."""

@@ -1,0 +1,147 @@
+"""Makes the notebooks: executes the scripts of this directory and writes them with their outputs.
+
+    make notebooks                              all of them, on tiny settings, nothing is written
+    make notebooks-write                        all of them as they are published
+    python -m notebooks.build 01 03 --write     some of them
+    python -m notebooks.build --check           whether the published files are those of the scripts
+
+The source of ``01_scale_consistency.ipynb`` is ``01_scale_consistency.py``, a script whose cells
+begin with ``# %%`` or, those of text, ``# %% [markdown]``. Badge and install cell are added here,
+so that the address of the repository stands in one place. With ``SINO_JAX_QUICK=1`` in the
+environment (which is what leaving out ``--write`` sets) trainings take a few steps.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import sys
+import time
+from collections.abc import Sequence
+
+import nbformat
+
+HERE = pathlib.Path(__file__).parent
+# Where a published copy is: what Colab opens, and installs from.
+REPOSITORY = "OWNER/sino-jax"
+BRANCH = "main"
+QUICK = "SINO_JAX_QUICK"
+LARGEST_FILE = 500_000
+
+BADGE = (
+    "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
+    "(https://colab.research.google.com/github/{repository}/blob/{branch}/notebooks/{name}.ipynb)"
+)
+INSTALL = """\
+# Colab has no sino-jax: it is installed there. Where it is installed, nothing happens.
+import importlib.util, os, tempfile
+
+if importlib.util.find_spec("sino_jax") is None:
+    %pip install --quiet "sino-jax[notebooks] @ git+https://github.com/{repository}@{branch}"
+
+import sino_jax.programs, sino_jax.runtime
+
+sino_jax.programs.enable()  # makes `import solvers` possible: the programs that make the data
+sino_jax.runtime.use_compilation_cache()  # a second run compiles nothing
+os.chdir(tempfile.mkdtemp())  # data and runs of this notebook
+QUICK = os.environ.get("{quick}") == "1"  # tiny settings, to see whether everything runs"""
+
+
+def sources() -> list[pathlib.Path]:
+    """The scripts, in order."""
+    return sorted(HERE.glob("[0-9][0-9]_*.py"))
+
+
+def cells(text: str) -> list[tuple[str, str]]:
+    """Kind ("markdown" or "code") and text of each cell of a script."""
+    found = []
+    for part in re.split(r"^# %%", text, flags=re.MULTILINE)[1:]:
+        head, _, body = part.partition("\n")
+        if head.strip() == "[markdown]":
+            found.append(("markdown", re.sub(r"^# ?", "", body, flags=re.MULTILINE).strip()))
+        elif not head.strip():
+            # What only IPython understands is a comment of the script.
+            found.append(("code", re.sub(r"^# ([!%])", r"\1", body, flags=re.MULTILINE).strip()))
+        else:
+            raise ValueError(f"a cell begins with '# %%' or '# %% [markdown]', got '# %%{head}'")
+    return found
+
+
+def notebook(source: pathlib.Path) -> nbformat.NotebookNode:
+    """The notebook of a script, without outputs: its title, badge, install cell, and the rest."""
+    (kind, title), *rest = cells(source.read_text())
+    if kind != "markdown" or not title.startswith("# "):
+        raise ValueError(f"{source.name} must begin with a cell of text that has a title")
+    place = {"repository": REPOSITORY, "branch": BRANCH, "name": source.stem, "quick": QUICK}
+    parts = [
+        ("markdown", f"{BADGE.format(**place)}\n\n{title}"),
+        ("code", INSTALL.format(**place)),
+        *rest,
+    ]
+    made = nbformat.v4.new_notebook()
+    for number, (kind, text) in enumerate(parts):
+        new = nbformat.v4.new_markdown_cell if kind == "markdown" else nbformat.v4.new_code_cell
+        # Random identifiers would change the file at every build.
+        made.cells.append(new(text, id=f"cell-{number}"))
+    made.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
+    return made
+
+
+def execute(made: nbformat.NotebookNode, *, timeout: int) -> None:
+    """Runs all cells; the first that fails raises an error with its traceback."""
+    from nbclient import NotebookClient
+
+    # What a bar overwrites is not kept.
+    NotebookClient(made, timeout=timeout, kernel_name="python3", coalesce_streams=True).execute()
+    for cell in made.cells:
+        cell.metadata.pop("execution", None)  # times, which differ at every build
+
+
+def stale(source: pathlib.Path) -> bool:
+    """Whether the published notebook is missing, or was made of another script."""
+    path = source.with_suffix(".ipynb")
+    if not path.exists():
+        return True
+    published = nbformat.read(path, as_version=4)
+    return [(cell.cell_type, cell.source) for cell in published.cells] != [
+        (cell.cell_type, cell.source) for cell in notebook(source).cells
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help="beginnings of names, as 01; all by default")
+    parser.add_argument("--write", action="store_true", help="full settings; writes the files")
+    parser.add_argument("--check", action="store_true", help="only compares files with scripts")
+    parser.add_argument("--timeout", type=int, default=1800, help="of a cell, in seconds")
+    arguments = parser.parse_args(argv)
+    chosen = [
+        source
+        for source in sources()
+        if not arguments.names or source.stem.startswith(tuple(arguments.names))
+    ]
+    if not chosen:
+        sys.exit(f"error: no notebook begins with one of {arguments.names}")
+    if arguments.check:
+        if old := [source.stem for source in chosen if stale(source)]:
+            sys.exit(f"error: make notebooks-write is needed, for {', '.join(old)}")
+        return
+    os.environ[QUICK] = "0" if arguments.write else "1"
+    for source in chosen:
+        start = time.monotonic()
+        made = notebook(source)
+        execute(made, timeout=arguments.timeout)
+        size = len(nbformat.writes(made))
+        print(f"{source.stem}: {time.monotonic() - start:.0f} s, {size / 1000:.0f} kB", flush=True)
+        if size > LARGEST_FILE:
+            sys.exit(f"error: {source.stem} has more than {LARGEST_FILE / 1000:.0f} kB")
+        if arguments.write:
+            nbformat.write(made, source.with_suffix(".ipynb"))
+
+
+if __name__ == "__main__":
+    main()
