@@ -101,7 +101,7 @@ COMMON = {
 RULES = {
     "model": rules.one_of(*models.LABELS),
     "base": rules.one_of("none", "coons", "harmonic", "helmholtz"),
-    "scale_embedding": rules.one_of("mlp", "inverse_powers", "powers"),
+    "scale_embedding": rules.one_of("mlp", "octaves", "inverse_powers", "powers"),
     "stride": rules.at_least(0),  # of a data set it is at least 1; here 0 stands for that one
 }
 # What the label of a row has words for.
