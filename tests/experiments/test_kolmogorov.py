@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import kolmogorov, kolmogorov_report, queue, runner, tables
+from experiments import estimate, kolmogorov, kolmogorov_report, queue, runner, tables
 from experiments.configs import kolmogorov as configs
 from sino_jax import data, equations
 from sino_jax.models import build
@@ -171,3 +171,15 @@ def test_the_campaign_has_six_models_of_four_widths_and_two_seeds(tmp_path):
             widths.setdefault((config.model, config.seed), set()).add(width)
     assert set(widths) == {(model, seed) for model in MODELS for seed in (0, 1)}
     assert {len(sizes) for sizes in widths.values()} == {4}
+
+
+def test_the_steps_of_a_campaign_are_counted_and_timed(tmp_path, capsys):
+    file = tmp_path / "rows.txt"
+    file.write_text("kolmogorov tiny,model=fno\nkolmogorov tiny,model=fno,seed=1\n")
+    estimate.main([str(file)])
+    printed = capsys.readouterr().out
+    assert "FNO: 8 steps of" in printed  # 2 trajectories of 7 windows in batches of 7, 4 epochs
+    assert "2 seeds" in printed
+    # Two of three starts, strides of the config, a batch that is not full.
+    text = "tiny,model=fno,stride=3,batch_size=4"
+    assert estimate.training_steps(kolmogorov.EXPERIMENT, configs.get_config(text)) == 4 * 2
