@@ -226,8 +226,8 @@ class Operator:
           coefficient, boundary, scale: as in `solve`.
           solution: the prediction to judge, by default that of `solve`.
           extent: side lengths of the domain; square cells and unit area by default.
-          iterations: of conjugate gradients that sharpen the bound, from tens of times the error
-            to less than twice with 4.
+          iterations: of conjugate gradients that sharpen the bound, with 4 from tens of times the
+            error to less than three times (Darcy test problems, see `benchmarks.certificates`).
         """
         if solution is None:
             solution = self.solve(coefficient, boundary, scale)
