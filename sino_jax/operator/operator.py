@@ -69,6 +69,16 @@ class Operator:
     calibration: Calibration | None = None
     smallest_grid: int = 2
 
+    def __repr__(self) -> str:
+        weights = sum(leaf.size for leaf in jax.tree.leaves(self.params))
+        model = self.meta.get("config", {}).get("model", {})
+        name = "+".join(
+            str(model[field]) for field in ("base", "name") if model.get(field, "none") != "none"
+        )
+        low, high = self.meta.get("scale_range", ("?", "?"))
+        known = f"{name or 'model'}, {weights:,} weights, scales {low:.4g} to {high:.4g}"
+        return f"Operator({self.equation.name}: {known})"
+
     @property
     def scales(self) -> tuple[float, ...]:
         """The scales of its training data."""
