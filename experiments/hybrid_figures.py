@@ -22,7 +22,8 @@ def residual_by_seconds(results: Sequence[Mapping[str, Any]], path: pathlib.Path
             history = np.asarray(entry["history"], float)
             history = history[np.isfinite(history)]
             times = np.linspace(0, entry["seconds"][0], len(history))
-            label = f"{row['start']}, {row['preconditioner']}"
+            # A run's label may list all its settings; the table has them.
+            label = f"{row['start'].split(' (')[0]}, {row['preconditioner']}"
             panel.semilogy(times, history, marker=".", label=label)
         for (name, taken), style in zip(result["seconds"].items(), ("--", ":"), strict=False):
             panel.axvline(taken, color="black", linestyle=style, label=f"{name} solver")

@@ -7,7 +7,8 @@ A coercive problem (first line; Darcy flow always is) stops when the bound of it
 the tolerance: u is then known to that accuracy, up to round-off, as the bilinear finite element
 solution on this grid. An indefinite one has no such bound. M r is the correction that the
 preconditioner would make next, nearly the error if no resonance is near; near one the error is
-larger by the norm of the inverse, which the iteration estimates (`sino_jax.krylov.gmres`).
+larger by the norm of the inverse, which the iteration estimates (`sino_jax.krylov.gmres`), from
+below: at loose tolerances, such as 1e-2, it may stop too early.
 """
 
 import functools
