@@ -14,8 +14,9 @@
     divergence_times                first time at which the correlation is below `CORRELATION`, one
                                     for each rollout; the last time if that never is
     horizon                         the last time of a rollout
-    spectra                         mean energy in the shells |k| = 0, 1, ..., of the truth, of the
-                                    predictions of one step and of the end of the rollouts
+    spectra                         mean energy in the shells |k| = 0, 1, ...: over all test windows
+                                    of the truth and of predictions of one step, and the same at the
+                                    end of the rollouts
 """
 
 import pathlib
@@ -34,6 +35,8 @@ from solvers.configs import kolmogorov as data_configs
 
 # A rollout has diverged when its correlation with the truth is lower.
 CORRELATION = 0.9
+# Windows that are predicted at once.
+WINDOWS = 16
 # Relative errors of rollouts that blow up are recorded as this: JSON has no infinity.
 LARGEST_ERROR = 1e3
 
@@ -49,11 +52,14 @@ def measure(
 ) -> dict[str, Any]:
     """What a trained row costs, how it got there, and how far its rollouts go."""
     (path,) = (path for name, path in sets.items() if name.startswith(config.score))
+    trained, dataset = operator.load(workdir), data.load(path)
+    measures = rollout_measures(trained, dataset, config.rollout_steps)
+    measures["spectra"] |= one_step_spectra(trained, dataset)
     return {
         **memory.cost(EXPERIMENT, config),
         "step_seconds": 1 / max(line["steps_per_second"] for line in logs.read(workdir, "train")),
         "curve": learning_curve(config, workdir),
-        **rollout_measures(operator.load(workdir), data.load(path), config.rollout_steps),
+        **measures,
     }
 
 
@@ -67,6 +73,17 @@ def learning_curve(config: ConfigDict, workdir: pathlib.Path) -> list[tuple[floa
         for name, value in line.items()
         if name.endswith("/relative_l2")
     ]
+
+
+def one_step_spectra(trained: operator.Operator, dataset: data.Dataset) -> dict[str, list[float]]:
+    """Mean spectra of all windows of a data set and of their predictions."""
+    total = {"truth": 0.0, "one step": 0.0}
+    for first in range(0, len(dataset), WINDOWS):
+        window = dataset.examples(np.arange(first, min(first + WINDOWS, len(dataset))))
+        predicted = trained.solve(window.coefficient, None, window.scale)
+        for name, frames in {"truth": window.solution, "one step": predicted}.items():
+            total[name] += energy_spectrum(np.asarray(frames, np.float64)[..., 0]).sum(axis=0)
+    return {name: (energy / len(dataset)).tolist() for name, energy in total.items()}
 
 
 def rollout_measures(
@@ -94,15 +111,14 @@ def rollout_measures(
         correlations = np.nan_to_num(correlations, nan=0.0)
     low = correlations < CORRELATION
     first = np.where(low.any(axis=1), low.argmax(axis=1), steps - 1)
-    spectra = {"truth": true, "one step": predicted[..., :1], "end of rollout": predicted[..., -1:]}
     return {
         "errors": errors.mean(axis=0).tolist(),
         "correlations": correlations.mean(axis=0).tolist(),
         "divergence_times": (dt * (first + 1)).tolist(),
         "horizon": dt * steps,
         "spectra": {
-            name: energy_spectrum(np.moveaxis(frames, -1, 1)).mean(axis=(0, 1)).tolist()
-            for name, frames in spectra.items()
+            name: energy_spectrum(frames[..., -1]).mean(axis=0).tolist()
+            for name, frames in {"truth, end": true, "rollout, end": predicted}.items()
         },
     }
 

@@ -117,6 +117,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", help="beginnings of names, as 01; all by default")
     parser.add_argument("--write", action="store_true", help="full settings; writes the files")
     parser.add_argument("--check", action="store_true", help="only compares files with scripts")
+    parser.add_argument("--out", type=pathlib.Path, default=HERE, help="where --write writes")
+    parser.add_argument("--quick", action="store_true", help="tiny settings, also with --write")
     parser.add_argument("--timeout", type=int, default=1800, help="of a cell, in seconds")
     arguments = parser.parse_args(argv)
     chosen = [
@@ -130,17 +132,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         if old := [source.stem for source in chosen if stale(source)]:
             sys.exit(f"error: make notebooks-write is needed, for {', '.join(old)}")
         return
-    os.environ[QUICK] = "0" if arguments.write else "1"
+    os.environ[QUICK] = "0" if arguments.write and not arguments.quick else "1"
     for source in chosen:
         start = time.monotonic()
         made = notebook(source)
         execute(made, timeout=arguments.timeout)
         size = len(nbformat.writes(made))
         print(f"{source.stem}: {time.monotonic() - start:.0f} s, {size / 1000:.0f} kB", flush=True)
+        if arguments.write:
+            nbformat.write(made, arguments.out / f"{source.stem}.ipynb")
         if size > LARGEST_FILE:
             sys.exit(f"error: {source.stem} has more than {LARGEST_FILE / 1000:.0f} kB")
-        if arguments.write:
-            nbformat.write(made, source.with_suffix(".ipynb"))
 
 
 if __name__ == "__main__":

@@ -144,6 +144,11 @@ def check_platforms(environment: Mapping[str, str]) -> None:
         )
 
 
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, which outlives what a cell does."""
+    return "ipykernel" in sys.modules and type(sys.stderr).__module__.startswith("ipykernel")
+
+
 def say(text: str) -> None:
     """One line on stderr, if anybody can read it; a closed or broken stderr ends nothing."""
     try:

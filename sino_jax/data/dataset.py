@@ -136,6 +136,11 @@ class Dataset:
         """Identifies the data: two data sets with one digest hold the same bytes."""
         return self.meta["checksum"]
 
+    def __repr__(self) -> str:
+        grid = " x ".join(map(str, self.grid))
+        what = f"{self.equation}, {self.split}, scale {self.scale:g}"
+        return f"Dataset({what}: {len(self)} examples on {grid} points, {str(self.path)!r})"
+
     def __len__(self) -> int:
         if self.window is None:
             return self.meta["samples"]

@@ -6,13 +6,12 @@ import json
 import os
 import pathlib
 import platform
-import shutil
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from sino_jax import files
 from sino_jax.data.dataset import FORMAT, FORMAT_VERSION, META, checksum
 
 
@@ -42,10 +41,7 @@ def write(
     if directory.exists():
         raise FileExistsError(f"{directory} exists: choose another directory, or move it away")
     directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = pathlib.Path(
-        tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}-unfinished-")
-    )
-    try:
+    with files.appearing_directory(directory) as unfinished:
         meta = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -57,7 +53,7 @@ def write(
             "grid": dict(grid),
             "window": None,
             "units": dict(units or {}),
-            "fields": {name: _write_field(scratch, name, v) for name, v in fields.items()},
+            "fields": {name: _write_field(unfinished, name, v) for name, v in fields.items()},
             "measures": {},
             "limits": {},
             "config": dict(source),
@@ -67,12 +63,7 @@ def write(
             },
         }
         meta = json.loads(json.dumps(meta))
-        (scratch / META).write_text(json.dumps({**meta, "checksum": checksum(meta)}, indent=1))
-        scratch.chmod(0o755)
-        scratch.rename(directory)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+        (unfinished / META).write_text(json.dumps({**meta, "checksum": checksum(meta)}, indent=1))
 
 
 def _write_field(directory: pathlib.Path, name: str, values: np.ndarray) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 from sino_jax.base import elements
 from sino_jax.base.sine_transform import sine_transforms
 
-# Of k². Chosen on problems that no table uses, see `benchmarks.shift`.
+# Of k². Chosen by ``python -m benchmarks shift``.
 SHIFT = 0.005
 
 

@@ -2,7 +2,7 @@
 
     trained.export("darcy.bin", grid=(65, 65))
 
-    import jax, pathlib
+    import jax, jax.export, pathlib
     program = jax.export.deserialize(bytearray(pathlib.Path("darcy.bin").read_bytes()))
     solution = jax.jit(program.call)(coefficient, boundary, scale)
 

@@ -69,6 +69,16 @@ class Operator:
     calibration: Calibration | None = None
     smallest_grid: int = 2
 
+    def __repr__(self) -> str:
+        weights = sum(leaf.size for leaf in jax.tree.leaves(self.params))
+        model = self.meta.get("config", {}).get("model", {})
+        name = "+".join(
+            str(model[field]) for field in ("base", "name") if model.get(field, "none") != "none"
+        )
+        low, high = self.meta.get("scale_range", ("?", "?"))
+        known = f"{name or 'model'}, {weights:,} weights, scales {low:.4g} to {high:.4g}"
+        return f"Operator({self.equation.name}: {known})"
+
     @property
     def scales(self) -> tuple[float, ...]:
         """The scales of its training data."""
@@ -226,8 +236,8 @@ class Operator:
           coefficient, boundary, scale: as in `solve`.
           solution: the prediction to judge, by default that of `solve`.
           extent: side lengths of the domain; square cells and unit area by default.
-          iterations: of conjugate gradients that sharpen the bound, from tens of times the error
-            to less than twice with 4.
+          iterations: of conjugate gradients that sharpen the bound, with 4 from tens of times the
+            error to less than three times (Darcy test problems, see `benchmarks.certificates`).
         """
         if solution is None:
             solution = self.solve(coefficient, boundary, scale)

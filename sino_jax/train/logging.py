@@ -5,6 +5,7 @@ A run that resumes at step n first removes the lines after n, so that the file r
 had never been interrupted.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -13,8 +14,10 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
+
+import jax
 
 FILE = "metrics.jsonl"
 
@@ -74,11 +77,22 @@ class Logger:
             _remove_after(self._path, step)
             self._file = self._path.open("a")
 
+    @contextlib.contextmanager
+    def compiling(self, number: int) -> Iterator[None]:
+        """Around the first step of a program: says why nothing moves, and does not count it."""
+        start = time.monotonic()
+        once = "once; kept for later runs" if _programs_are_kept() else "once"
+        self._show(f"compiling program {number} ({once}) ...", transient=True)
+        yield
+        before, then = self._since
+        self._since = (before + 1, then + time.monotonic() - start)
+
     def train(self, step: int, values: Mapping[str, float]) -> None:
         """Averages over the last steps, with the speed since the call before."""
         before, then = self._since
         now = time.monotonic()
         self._since = (step, now)
+        # Steps that compiled are not among them: what is left will hardly compile any more.
         speed = (step - before) / max(now - then, 1e-9)
         self.record("train", step, {**values, "steps_per_second": speed})
         line = progress_line(step, self._total, values.get("loss", math.nan), speed)
@@ -252,10 +266,17 @@ def _remove_after(path: pathlib.Path, step: int) -> None:
 
 
 def _is_terminal(stream: io.TextIOBase | None) -> bool:
+    """Whether a line can be written over: on a terminal, and below a notebook's cell."""
     try:
-        return stream is not None and stream.isatty()
+        in_cell = type(stream).__module__.startswith("ipykernel")
+        return stream is not None and (in_cell or stream.isatty())
     except ValueError:  # closed
         return False
+
+
+def _programs_are_kept() -> bool:
+    """Whether compiled programs outlive this process."""
+    return bool(jax.config.jax_enable_compilation_cache and jax.config.jax_compilation_cache_dir)
 
 
 def _finite_or_name(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """The loop of a run: feeds steps, watches them, logs, evaluates, saves, and survives failures."""
 
+import contextlib
 import dataclasses
 import time
 from collections import deque
@@ -16,7 +17,7 @@ from sino_jax.train import logging as logs
 from sino_jax.train import task as tasks
 from sino_jax.train import workdir as workdirs
 from sino_jax.train.plan import Plan
-from sino_jax.train.step import NONFINITE, STOP, Control, TrainState
+from sino_jax.train.step import NONFINITE, STOP, Control, Step, TrainState
 from sino_jax.train.store import Store
 
 # Steps that may be under way on the device while the host prepares the next ones.
@@ -61,12 +62,14 @@ class Loop:
       logger: of what happens.
       store: of checkpoints.
       request: whether a signal asked to stop.
+      compiled: steps that were called once.
     """
 
     plan: Plan
     logger: logs.Logger
     store: Store
     request: interruption.Request
+    compiled: set[Step] = dataclasses.field(default_factory=set)
 
     def finish(self) -> TrainState:
         """Trains from where the directory's checkpoints are to the end."""
@@ -123,7 +126,8 @@ class Loop:
         try:
             for number, (step, batch, numbers) in stream:
                 control = Control(numbers, stop_flags[bool(self.request)])
-                progress.state, metrics = step(progress.state, batch, control)
+                with self.compiling(step):
+                    progress.state, metrics = step(progress.state, batch, control)
                 # Freeing arrays releases Python's lock. Nobody waits for it here; the stream's
                 # thread, once woken for another batch, would take it and keep it for long.
                 del batch, numbers, control
@@ -140,6 +144,13 @@ class Loop:
                     self.leave(progress, saved="save" in due)
         finally:
             stream.close()
+
+    def compiling(self, step: Step) -> contextlib.AbstractContextManager:
+        """Around a call of a step, of which the first compiles it."""
+        if step in self.compiled:
+            return contextlib.nullcontext()
+        self.compiled.add(step)
+        return self.logger.compiling(len(self.compiled))
 
     def inspect(self, progress: Progress, number: int, metrics: dict[str, jax.Array]) -> bool:
         """Raises if step `number` failed; returns whether a process wants to stop."""

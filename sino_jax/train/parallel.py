@@ -58,11 +58,12 @@ def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
     if devices is None:
         try:
             devices = jax.devices()
-        except RuntimeError as error:
+        # Without the plugin of the platform, JAX fails an assertion that says nothing.
+        except (RuntimeError, AssertionError) as error:
             asked = jax.config.jax_platforms
             raise RuntimeError(
                 f"JAX_PLATFORMS is {asked!r}, but JAX finds no such device here: unset it, or set "
-                f"it to 'cpu' ({error})"
+                f"it to 'cpu' ({error!r})"
             ) from None
     return Mesh(np.array(devices), (AXIS,))
 

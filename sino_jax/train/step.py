@@ -47,6 +47,11 @@ class TrainState(NamedTuple):
     rate: Float[Array, ""]
     key: Key
 
+    def __repr__(self) -> str:
+        weights = sum(leaf.size for leaf in jax.tree.leaves(self.params))
+        averaged = "" if self.averages is None else ", averaged"
+        return f"TrainState(step {self.step}: {weights:,} weights{averaged})"
+
     @property
     def evaluated(self) -> Params:
         """The weights to evaluate and to use: the averaged ones if there are any."""

@@ -60,7 +60,7 @@ PAPER = {"frames": 301, **_samples(40, 5, 10)}
 PRESETS = {
     "tiny": {**TINY, "burn_in": 2.0},
     "tiny_decaying": {**TINY, **DECAYING, "burn_in": 0.2},
-    "small": {**_at(1000, 128, 64), **SMALL},
+    "small": {**_at(500, 192, 64), **SMALL},
     "small_decaying": {**_at(1000, 128, 64), **SMALL, **DECAYING},
     "paper": {**_at(5000, 512, 256), **PAPER},
     "paper_decaying": {**_at(10000, 1024, 256), **PAPER, **DECAYING},

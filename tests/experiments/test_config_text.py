@@ -4,7 +4,9 @@ import importlib
 
 import pytest
 
-EXPERIMENTS = ("darcy", "helmholtz", "burgers", "navier_stokes", "navier_stokes_spacetime")
+EXPERIMENTS = (
+    "darcy", "helmholtz", "burgers", "navier_stokes", "navier_stokes_spacetime", "kolmogorov",
+)  # fmt: skip
 
 
 def get(package, name, text):

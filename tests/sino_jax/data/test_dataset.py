@@ -40,6 +40,14 @@ def test_what_is_written_is_what_is_loaded(tmp_path):
     ]
 
 
+def test_a_data_set_shows_itself_in_one_line(tmp_path):
+    field = np.ones((3, 5, 4, 1), np.float32)
+    write_dataset(tmp_path / "train-4", {"coefficient": field, "solution": field})
+    shown = repr(data.load(tmp_path / "train-4"))
+    assert shown.startswith("Dataset(darcy, train, scale 4: 3 examples on 5 x 4 points, ")
+    assert "\n" not in shown
+
+
 def test_windows_of_a_trajectory(tmp_path):
     """Frame t of trajectory s holds the value 100 s + t, so that every window names itself."""
     values = 100 * np.arange(2)[:, None] + np.arange(9)[None, :]

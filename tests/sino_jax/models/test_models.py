@@ -102,8 +102,10 @@ def test_plain_forms_of_other_backends_give_the_same_gradient(name, monkeypatch)
 
     with_cpu_forms = gradient()
     monkeypatch.setattr(backend, "forms_for_cpu", lambda: False)
+    # A bias before a normalisation has no gradient but round-off.
+    largest = max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(with_cpu_forms))
     jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3 * np.abs(a).max()),
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-3, atol=1e-5 * largest),
         with_cpu_forms,
         gradient(),
     )

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import warnings
 
 import jax
@@ -83,6 +84,13 @@ def problem(shape=(17, 13), *, batch=(), seed=0):
     rng = np.random.default_rng(seed)
     coefficient = rng.choice([2.0, 12.0], size=(*batch, *shape, 1)).astype(np.float32)
     return coefficient, rng.normal(size=coefficient.shape).astype(np.float32)
+
+
+def test_an_operator_shows_itself_in_one_line(trained):
+    weights = sum(leaf.size for leaf in jax.tree.leaves(trained.params))
+    assert re.fullmatch(
+        rf"Operator\(darcy: .+, {weights:,} weights, scales .+ to .+\)", repr(trained)
+    )
 
 
 def test_one_problem_is_solved_as_it_is_among_many_whatever_the_arrays(trained):

@@ -74,6 +74,30 @@ def test_elsewhere_each_entry_is_a_plain_line(tmp_path):
     ]
 
 
+def test_below_a_cell_lines_are_written_over_as_on_a_terminal(tmp_path):
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    with open_logger(tmp_path, stream=stream) as logger:
+        logger.train(25, {"loss": 0.5})
+        logger.train(50, {"loss": 0.5})
+    assert stream.getvalue().count("\r") == 2
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_compilation_is_announced_and_not_counted(tmp_path, monkeypatch):
+    clock = iter([0.0, 0.0, 1.0, 101.0, 111.0])  # start, rewind, compiling, compiled, logged
+    monkeypatch.setattr(logs.time, "monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    with open_logger(tmp_path, stream=stream) as logger:
+        logger.rewind(0)
+        with logger.compiling(1):
+            pass
+        logger.train(23, {"loss": 0.5})
+    first, second = stream.getvalue().splitlines()
+    assert first.startswith("compiling program 1 (once")
+    # 22 further steps in 1 + 10 seconds; 77 are left.
+    assert second.endswith("2 steps/s  0:38 left")
+
+
 def test_only_one_process_writes(tmp_path):
     stream = io.StringIO()
     with open_logger(tmp_path, stream=stream, active=False) as logger:

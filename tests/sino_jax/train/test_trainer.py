@@ -42,8 +42,8 @@ def wait_for_step(process, workdir, step):
     return False
 
 
-def newest_step(workdir):
-    return max(checkpoint.finished_steps(workdir), default=0)
+def last_step(workdir):
+    return max((entry["step"] for entry in logs.read(workdir, "train")), default=0)
 
 
 def test_devices_and_processes_do_not_change_the_result(darcy, tmp_path, cache):
@@ -121,13 +121,16 @@ def check_kills(darcy, tmp_path, cache, *, kills, steps, within=0.0):
         if draw.random() < within:
             time.sleep(draw.uniform(0, start_time))
         else:
+            # Beyond what the process before it logged, which stays there until the run resumes.
             further = draw.randint(1, 6)
-            assert wait_for_step(process, workdir, newest_step(workdir) + further)
+            assert wait_for_step(process, workdir, last_step(workdir) + further)
         assert process.poll() is None, "the run ended before its last kill: give it more steps"
         process.kill()
         process.communicate()
         process = runs.start((config, workdir), cache=cache)
     runs.finish(process)
+    resumed = [e for e in logs.read(workdir, "message") if "resuming at step" in e["text"]]
+    assert len(resumed) >= (1 - within) * kills / 2  # not all of them in the start
     jax.tree.map(
         np.testing.assert_array_equal,
         *(checkpoint.read(tmp_path / name, steps)[0] for name in ("whole", "killed")),

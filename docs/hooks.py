@@ -1,0 +1,37 @@
+"""Pages of the site whose source is elsewhere in the repository; mkdocs.yml names this file."""
+
+import pathlib
+import re
+
+from mkdocs.structure.files import File
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGES = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
+
+
+def on_files(files, config):
+    """Adds README, CONTRIBUTING, CHANGELOG and the notebooks."""
+    for page, source in PAGES.items():
+        text = links((ROOT / source).read_text())
+        files.append(File.generated(config, page, content=text))
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        path = f"notebooks/{notebook.name}"
+        files.append(File.generated(config, path, abs_src_path=str(notebook)))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Pages of docs/ link to files beside docs/, as they must on a forge."""
+    return links(markdown)
+
+
+def links(text: str) -> str:
+    """Links between files of the repository as links between pages."""
+    text = re.sub(r"(\]\()(?:\.\./)?docs/", r"\1", text)
+    for page, source in PAGES.items():
+        text = re.sub(rf"(\]\()(?:\.\./)?{re.escape(source)}", rf"\1{page}", text)
+    return re.sub(r"(\]\()\.\./(notebooks/)", r"\1\2", text)
