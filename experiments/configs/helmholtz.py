@@ -9,6 +9,8 @@ epochs of 1024 samples for each of k = 5, 10, 25 on 65², 129² and 257² nodes;
 points; SINO has all frequencies of the grid and shares its weights between them. Crops are drawn
 from the sizes that fit into the grid of a batch. In ``small`` and ``long`` models see half the
 points of the grids and have half the modes or less.
+
+Neither ``small`` nor ``long`` has been run since the presets have at least 100 epochs.
 """
 
 from experiments import configs

@@ -10,6 +10,8 @@ Ten past frames in, the next one out. Paper sizes: FNO 32 modes, width 32; UNet 
 batch 10, rate 1e-3, 101 epochs of 50 trajectories of 290 windows on 128² cells at Re = 1000; crops
 of at least 32 points. What enters through the window's boundary is unknown, and so is the
 distribution of larger windows: there are sub-domains only.
+
+Neither ``small`` nor ``long`` has been run since the presets have at least 100 epochs.
 """
 
 from experiments import configs

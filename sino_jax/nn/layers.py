@@ -35,8 +35,8 @@ class Start(NamedTuple):
     kernel: float
 
 
-# A large random start, above all in the modes, is fitted around and never forgotten: with 128 Darcy
-# samples "small" has 30 % less error at all scales than "unit" (docs/recipes.md).
+# A large random start, above all in the modes, is fitted around and not forgotten where samples are
+# few; what was measured stands in docs/recipes.md.
 STARTS = {
     "small": Start(uniform=True, kernel=0.2),
     "smaller": Start(uniform=True, kernel=0.04),
@@ -140,8 +140,7 @@ class Modulation(nn.Module):
         "inverse_powers"   MLP(powers -2 … -0.2 of k and of each |ξ_axis|), with biases
         "powers"           k^{i/(C-1)} |ξ|^{i/(C-1)}, without parameters
 
-    The network couples scale and frequency. It starts large whatever the kernels do: a small one
-    stays closer to the trained scale and is worse at others.
+    The network couples scale and frequency. It starts large whatever the kernels do.
 
     Attributes:
       scale_informed, frequency_embedding: the flags.
