@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -13,14 +14,15 @@ PAGES = {
 }
 
 
+@event_priority(100)  # before the plugin that makes pages of notebooks
 def on_files(files, config):
     """Adds README, CONTRIBUTING, CHANGELOG and the notebooks."""
     for page, source in PAGES.items():
         text = links((ROOT / source).read_text())
         files.append(File.generated(config, page, content=text))
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        path = f"notebooks/{notebook.name}"
-        files.append(File.generated(config, path, abs_src_path=str(notebook)))
+        place = (f"notebooks/{notebook.name}", str(ROOT), config.site_dir)
+        files.append(File(*place, config.use_directory_urls))
     return files
 
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from experiments import decomposition_figures, paper, trained_run
+from experiments import decomposition_figures, figures, paper, trained_run
 from experiments.configs import decomposition as configs
 from experiments.trained_run import TrainedRun
 from sino_jax import data, decomposition, partition, runtime
@@ -264,6 +264,7 @@ def refine_run(
 def main(argv: Sequence[str] | None = None) -> None:
     parser = trained_run.argument_parser(__doc__)
     arguments = parser.parse_args(argv)
+    figures.require()
     tables = []
     for workdir in arguments.run:
         run = trained_run.open_run(workdir, equation="darcy")

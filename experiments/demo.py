@@ -25,6 +25,7 @@ SECONDS_BETWEEN_REPORTS = 30.0
 
 
 def main() -> None:
+    figures.require()
     start = time.monotonic()
     rows = train()
     results = [tables.read(row.workdir / runner.RESULT) for row in rows]

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from experiments import diagnostics_figures, trained_run
+from experiments import diagnostics_figures, figures, trained_run
 from experiments.configs import diagnostics as configs
 from experiments.trained_run import TrainedRun
 from sino_jax import data, operator, runtime
@@ -310,6 +310,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--keep_calibration", action="store_true", help="write it to the runs' directories"
     )
     arguments = parser.parse_args(argv)
+    figures.require()
     runs = [trained_run.open_run(workdir, equation="darcy") for workdir in arguments.run]
     text = arguments.config or trained_run.preset_of(runs[0], configs.PRESETS)
     config = trained_run.load_config(text, "diagnostics")

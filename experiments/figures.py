@@ -11,7 +11,9 @@ Matplotlib is imported when a figure is drawn, so that training does not need it
 """
 
 import argparse
+import importlib.util
 import pathlib
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -146,6 +148,12 @@ def _panel(sample: np.ndarray, channel: int) -> np.ndarray:
     """A plane of a sample ``[x, y, channel]``, or of the last frame of ``[x, y, t, channel]``."""
     plane = np.real(np.asarray(sample)[..., channel])
     return plane[..., -1] if plane.ndim == 3 else plane
+
+
+def require() -> None:
+    """Ends a program that will draw if it cannot: before its work, and not after it."""
+    if importlib.util.find_spec("matplotlib") is None:
+        sys.exit("error: the figures need matplotlib: pip install 'sino-jax[viz]'")
 
 
 def subplots(rows: int, columns: int, *, size: tuple[float, float]):

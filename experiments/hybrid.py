@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from experiments import hybrid_figures, trained_run
+from experiments import figures, hybrid_figures, trained_run
 from experiments.trained_run import TrainedRun
 from sino_jax import data, equations, krylov, runtime
 from sino_jax.loss import relative_l2
@@ -253,6 +253,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
     parser.add_argument("--write", action="store_true", help="keep the results in the repository")
     arguments = parser.parse_args(argv)
+    figures.require()
     jax.config.update("jax_enable_x64", True)
     config = trained_run.load_config(arguments.config, "hybrid")
     runs = [trained_run.open_run(path) for path in arguments.run]

@@ -19,7 +19,7 @@ from sino_jax import data, equations, loss, operator, subdomain, train
 from sino_jax.train import logging, recipe
 from solvers import darcy
 
-plt.rcParams.update({"figure.dpi": 60, "image.origin": "lower"})
+plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 
 # %% [markdown]
 # ## One problem

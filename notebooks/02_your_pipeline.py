@@ -19,7 +19,7 @@ from flax import nnx
 from sino_jax import equations, grid, loss, models, problem
 from sino_jax.types import Instance
 
-plt.rcParams.update({"figure.dpi": 60, "image.origin": "lower"})
+plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 STEPS = 5 if QUICK else 300
 history = {}
 

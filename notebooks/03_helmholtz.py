@@ -19,7 +19,7 @@ from sino_jax import base, data, equations, loss, operator, subdomain, superdoma
 from sino_jax.train import recipe
 from solvers import helmholtz
 
-plt.rcParams.update({"figure.dpi": 60, "image.origin": "lower"})
+plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 equation = equations.get("helmholtz")
 
 # %% [markdown]

@@ -17,7 +17,7 @@ from sino_jax.train import recipe
 from sino_jax.types import Instance
 from solvers import burgers, navier_stokes
 
-plt.rcParams.update({"figure.dpi": 60, "image.origin": "lower"})
+plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 
 
 def show(fields, titles, labels=("x", "y"), **style):

@@ -18,7 +18,7 @@ from sino_jax import data, loss, operator, train
 from sino_jax.train import recipe
 from solvers import darcy
 
-plt.rcParams.update({"figure.dpi": 60, "image.origin": "lower"})
+plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))

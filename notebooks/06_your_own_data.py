@@ -14,7 +14,7 @@ import sino_jax
 from sino_jax import equations, train
 from sino_jax.train import recipe
 
-plt.rcParams.update({"figure.dpi": 60, "image.origin": "lower"})
+plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 
 # %% [markdown]
 # ## 1. Arrays

@@ -12,14 +12,14 @@ environment (which is what leaving out ``--write`` sets) trainings take a few st
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
 import sys
 import time
 from collections.abc import Sequence
-
-import nbformat
+from typing import Any
 
 HERE = pathlib.Path(__file__).parent
 # Where a published copy is: what Colab opens, and installs from.
@@ -44,7 +44,10 @@ import sino_jax.programs, sino_jax.runtime
 sino_jax.programs.enable()  # makes `import solvers` possible: the programs that make the data
 sino_jax.runtime.use_compilation_cache()  # a second run compiles nothing
 os.chdir(tempfile.mkdtemp())  # data and runs of this notebook
-QUICK = os.environ.get("{quick}") == "1"  # tiny settings, to see whether everything runs"""
+QUICK = os.environ.get("{quick}") == "1"  # tiny settings, to see whether everything runs
+
+%matplotlib inline
+%config InlineBackend.figure_formats = ["jpeg"]"""
 
 
 def sources() -> list[pathlib.Path]:
@@ -67,7 +70,7 @@ def cells(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def notebook(source: pathlib.Path) -> nbformat.NotebookNode:
+def notebook(source: pathlib.Path) -> dict[str, Any]:
     """The notebook of a script, without outputs: its title, badge, install cell, and the rest."""
     (kind, title), *rest = cells(source.read_text())
     if kind != "markdown" or not title.startswith("# "):
@@ -78,27 +81,36 @@ def notebook(source: pathlib.Path) -> nbformat.NotebookNode:
         ("code", INSTALL.format(**place)),
         *rest,
     ]
-    made = nbformat.v4.new_notebook()
-    for number, (kind, text) in enumerate(parts):
-        new = nbformat.v4.new_markdown_cell if kind == "markdown" else nbformat.v4.new_code_cell
-        # Random identifiers would change the file at every build.
-        made.cells.append(new(text, id=f"cell-{number}"))
-    made.metadata["kernelspec"] = {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return {
+        # Random identifiers of cells would change the file at every build.
+        "cells": [_cell(f"cell-{i}", *part) for i, part in enumerate(parts)],
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
     }
-    return made
 
 
-def execute(made: nbformat.NotebookNode, *, timeout: int) -> None:
-    """Runs all cells; the first that fails raises an error with its traceback."""
+def _cell(name: str, kind: str, text: str) -> dict[str, Any]:
+    outputs = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    return {"cell_type": kind, "id": name, "metadata": {}, "source": text, **outputs}
+
+
+def execute(made: dict[str, Any], *, timeout: int) -> str:
+    """Runs all cells; the first that fails raises an error with its traceback.
+
+    Returns:
+      The notebook with outputs, as the text of its file.
+    """
+    import nbformat
     from nbclient import NotebookClient
 
+    node = nbformat.from_dict(made)
     # What a bar overwrites is not kept.
-    NotebookClient(made, timeout=timeout, kernel_name="python3", coalesce_streams=True).execute()
-    for cell in made.cells:
+    NotebookClient(node, timeout=timeout, kernel_name="python3", coalesce_streams=True).execute()
+    for cell in node.cells:
         cell.metadata.pop("execution", None)  # times, which differ at every build
+    return nbformat.writes(node)
 
 
 def stale(source: pathlib.Path) -> bool:
@@ -106,9 +118,9 @@ def stale(source: pathlib.Path) -> bool:
     path = source.with_suffix(".ipynb")
     if not path.exists():
         return True
-    published = nbformat.read(path, as_version=4)
-    return [(cell.cell_type, cell.source) for cell in published.cells] != [
-        (cell.cell_type, cell.source) for cell in notebook(source).cells
+    published = json.loads(path.read_text())["cells"]
+    return [(cell["cell_type"], "".join(cell["source"])) for cell in published] != [
+        (cell["cell_type"], cell["source"]) for cell in notebook(source)["cells"]
     ]
 
 
@@ -135,12 +147,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     os.environ[QUICK] = "0" if arguments.write and not arguments.quick else "1"
     for source in chosen:
         start = time.monotonic()
-        made = notebook(source)
-        execute(made, timeout=arguments.timeout)
-        size = len(nbformat.writes(made))
+        text = execute(notebook(source), timeout=arguments.timeout)
+        size = len(text.encode())
         print(f"{source.stem}: {time.monotonic() - start:.0f} s, {size / 1000:.0f} kB", flush=True)
         if arguments.write:
-            nbformat.write(made, arguments.out / f"{source.stem}.ipynb")
+            (arguments.out / f"{source.stem}.ipynb").write_text(text + "\n")
         if size > LARGEST_FILE:
             sys.exit(f"error: {source.stem} has more than {LARGEST_FILE / 1000:.0f} kB")
 

@@ -31,9 +31,3 @@ def helmholtz_operator(params, inputs, scale):
 
 
 OPERATORS = {"darcy": darcy_operator, "helmholtz": helmholtz_operator}
-
-
-def ring(field):
-    """One sample with its values on the outer ring of the grid, and zero inside."""
-    inside = tuple(slice(1, -1) for _ in field.shape[:-1])
-    return field.at[inside].set(0)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 from sino_jax.base import elements
 from sino_jax.base.sine_transform import sine_transforms
 
-# Of k². Chosen by ``python -m benchmarks shift``.
+# Of k². ``python -m benchmarks shift`` compares it with others.
 SHIFT = 0.005
 
 

@@ -59,7 +59,7 @@ def listen() -> Iterator[Request]:
         del number, frame
         request.received = True
         if in_notebook:
-            runtime.say(ACKNOWLEDGEMENT.strip())
+            runtime.say(ACKNOWLEDGEMENT.rstrip())
         # The system's own action needs no interpreter: it ends even a long compilation.
         for other in SIGNALS:
             signal.signal(other, previous[other] if in_notebook else signal.SIG_DFL)

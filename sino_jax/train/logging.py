@@ -152,7 +152,9 @@ class Logger:
             return
         if self._on_terminal:
             # A bar overwrites itself; blanks remove what is left of a longer line.
-            self._write("\r" + text.ljust(self._width) + ("" if transient else "\n"))
+            first, *rest = text.split("\n")
+            covered = "\n".join([first.ljust(self._width), *rest])
+            self._write("\r" + covered + ("" if transient else "\n"))
             self._width = len(text) if transient else 0
         else:
             self._write(text + "\n")

@@ -12,9 +12,9 @@ from jax.test_util import check_grads
 
 from sino_jax import base, grid
 from sino_jax.base.sine_transform import sine_transform
+from sino_jax.boundary import ring
 from solvers import darcy as darcy_solver
 from solvers import helmholtz as helmholtz_solver
-from tests.exact_operators import ring
 
 # Compiled whole: operation by operation, every new shape would be compiled dozens of times.
 coons = jax.jit(base.coons)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from sino_jax import base, channels, equations, krylov
+from sino_jax.boundary import ring
 from sino_jax.loss import relative_l2
 from sino_jax.models import build
 from sino_jax.models.with_base import WithBase, boundary_field
 from sino_jax.types import Instance
-from tests.exact_operators import ring
 
 CASES = [("darcy", "coons", 0.0), ("darcy", "harmonic", 0.0), ("helmholtz", "helmholtz", 0.05)]
 SHAPE = (13, 10)

@@ -42,7 +42,7 @@ def test_a_notebook_survives_a_second_interruption(monkeypatch):
     with interruption.listen() as request:
         os.kill(os.getpid(), signal.SIGINT)
         assert request
-        assert said == [interruption.ACKNOWLEDGEMENT.strip()]
+        assert said == [interruption.ACKNOWLEDGEMENT.rstrip()]
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
