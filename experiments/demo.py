@@ -34,7 +34,9 @@ def main() -> None:
     baseline = results[0]["row"]
     for result in results[1:]:
         below = tables.reduction(results, baseline=baseline, improved=result["row"])
-        parts = ", ".join(f"{percent:.0f} % at {scale:g}" for scale, percent in below.items())
+        parts = ", ".join(
+            f"{percent:.0f} % at {scale:g}" for scale, percent in sorted(below.items())
+        )
         print(f"{result['row']} is below {baseline} by {parts}")
     best = rows[-1].workdir
     paths = [

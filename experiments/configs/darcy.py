@@ -5,6 +5,9 @@
 
 Measured on one core, seed 0, errors in percent at scales 2, 3, 4 (trained), 8, 16; core-minutes:
 
+    demo                                    16.8 15.1 15.3 14.3 11.4     1.2
+    demo,consistency=sub                    12.6 11.1 11.0 10.5  9.5     2.2
+    demo,base=harmonic,consistency=sub       9.4  8.0  8.1  8.3  6.9     2.3
     small                                   15.9 14.2 14.3 12.5 11.1     2.1
     small,consistency=sub                   10.9 10.5 10.4  9.2  8.2     4.8
     small,base=harmonic,consistency=sub      7.6  7.6  7.3  6.6  6.1     4.8

@@ -239,12 +239,11 @@ def test_every_row_of_the_space_time_table_has_a_config():
         ("navier_stokes", "tiny,consistency=sub,smallest_crop=99", "must leave some of"),
         ("navier_stokes_spacetime", "tiny,model=unet", "must be fno or sino"),
         ("burgers", "tiny,model=sinou", "model must be one of"),
-        ("burgers", "tiny,scale_informed=maybe", "must be yes, no or auto"),
+        ("burgers", "tiny,scale_informed=maybe", "must be one of yes, no, auto"),
         ("burgers", "tiny,model=uno,kernel=shared", "kernel of uno must be tensor or auto"),
         ("darcy", "tiny,model=sino", "must be one of fno, uno, unet, cno"),
     ],
 )
 def test_what_an_experiment_does_not_have_is_refused(name, text, message):
-    config = get_config(name, text)
     with pytest.raises(ValueError, match=message):
-        runner.training_config(experiment(name), config, {})
+        runner.training_config(experiment(name), get_config(name, text), {})
