@@ -7,9 +7,13 @@
 # %%
 import functools
 import os
+import pathlib
+import subprocess
+import sys
 import warnings
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
@@ -146,9 +150,22 @@ print("relative L2 errors:", loss.relative_l2(jnp.asarray(solved.solution, truth
 # %% [markdown]
 # ## Without Python
 #
-# From file to file, for many problems in batches of bounded memory:
+# From file to file, for many problems in batches of bounded memory. In a shell this is `sino-jax
+# predict darcy-operator input.npz output.npz --refine=2`.
 
 # %%
 np.savez("input.npz", coefficient=coefficient, boundary=truth, scale=float(LARGE))
-# !{sys.executable} -m sino_jax predict darcy-operator input.npz output.npz --refine=2
-dict(np.load("output.npz")).keys()
+command = f"{sys.executable} -m sino_jax predict darcy-operator input.npz output.npz --refine=2"
+print(subprocess.check_output(command.split(), text=True))
+
+# %% [markdown]
+# ## Without this package
+#
+# `export` writes `solve` on one grid as a program (StableHLO) for any number of problems: JAX alone
+# runs it.
+
+# %%
+trained.export("darcy.bin", grid=coefficient.shape[1:3], platforms=("cpu",))
+program = jax.export.deserialize(bytearray(pathlib.Path("darcy.bin").read_bytes()))
+again = program.call(coefficient, truth, jnp.full(2, float(LARGE)))
+print("largest difference:", float(jnp.abs(again - predicted).max()))
