@@ -14,6 +14,7 @@ EXTRAS = {
     "viz": ["matplotlib>=3.9"],
     "notebooks": [
         "equinox>=0.11.10",
+        "flatbuffers>=24.3",  # jax.export
         "ipykernel>=6.29",
         "matplotlib>=3.9",
         "nbclient>=0.10",

@@ -77,8 +77,8 @@ show([examples[400.0], crop.solution[..., 0]], ["Re = 400", f"crop, {reynolds}"]
 # ## Training at one Reynolds number
 
 # %%
-SAMPLES = 8 if QUICK else 96
-EPOCHS = 1 if QUICK else 60
+SAMPLES = 8 if QUICK else 64
+EPOCHS = 1 if QUICK else 30
 TESTED = (100, 400, 1000)
 sets = {}
 for split, scales, count in (("train", (400,), SAMPLES), ("test", TESTED, 16)):
@@ -174,7 +174,7 @@ made
 
 # %%
 config = recipe.recipe([made["train-300"]], [made["test-300"]], model="sino_u", consistency="sub")
-config["epochs"] = 1 if QUICK else 30
+config["epochs"] = 1 if QUICK else 10
 config["model"] |= {"n_modes": (8, 8), "hidden_channels": 8, "n_layers": 2, "n_levels": 2}
 train.fit(config, "runs/ns")
 advance = operator.load("runs/ns")

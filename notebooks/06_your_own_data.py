@@ -6,6 +6,8 @@
 
 # %%
 import json
+import subprocess
+import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -95,12 +97,15 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# The same from a file, on the command line (`hdf5` likewise):
+# The same from a file, on the command line (`sino-jax import npz …`; `hdf5` likewise):
 
 # %%
 np.savez("fields.npz", a=coefficient, p=solution)
-options = "--equation=darcy --map coefficient=a,solution=p --scale=1 --split=train=0.8,test=0.2"
-# !{sys.executable} -m sino_jax import npz fields.npz data/from_file {options}
+command = (
+    f"{sys.executable} -m sino_jax import npz fields.npz data/from_file "
+    "--equation=darcy --map coefficient=a,solution=p --scale=1 --split=train=0.8,test=0.2"
+)
+print(subprocess.check_output(command.split(), text=True))
 
 # %%
 sino_jax.data.load("data/from_file/train-1")

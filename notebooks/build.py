@@ -110,7 +110,8 @@ def execute(made: dict[str, Any], *, timeout: int) -> str:
     NotebookClient(node, timeout=timeout, kernel_name="python3", coalesce_streams=True).execute()
     for cell in node.cells:
         cell.metadata.pop("execution", None)  # times, which differ at every build
-    return nbformat.writes(node)
+    # Warnings name the files that they come from.
+    return nbformat.writes(node).replace(f"{HERE.parent}/", "")
 
 
 def stale(source: pathlib.Path) -> bool:
