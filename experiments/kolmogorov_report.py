@@ -21,8 +21,15 @@ from experiments import kolmogorov_figures, models, runner, tables
 from experiments.configs import kolmogorov as configs
 from solvers.configs import kolmogorov as data_configs
 
-WIDTHS = {"sino": "sino_channels", "sino_u": "sino_channels", "uno": "hidden_channels"}
-WIDTHS |= {"fno": "hidden_channels", "unet": "pyramid_channels", "fno_unet": "pyramid_channels"}
+# What sets the width of each model, in the order of the tables.
+WIDTHS = {
+    "fno": "hidden_channels",
+    "unet": "pyramid_channels",
+    "fno_unet": "pyramid_channels",
+    "uno": "hidden_channels",
+    "sino": "sino_channels",
+    "sino_u": "sino_channels",
+}
 # Resolutions count as equally good if their errors differ by less than this part.
 FLAT = 0.1
 

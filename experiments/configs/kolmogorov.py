@@ -1,7 +1,7 @@
 """Cost against accuracy and resolution on periodic turbulence: the paper's "Ablation study" figure.
 
     python -m experiments.kolmogorov \
-        --config=experiments/configs/kolmogorov.py:small,model=sino,sino_channels=24
+        --config=experiments/configs/kolmogorov.py:small,model=sino,sino_channels=16
     python -m experiments.kolmogorov \
         --config="experiments/configs/kolmogorov.py:small,model=fno,data=small;seen=32,n_modes=16+16"
 
@@ -47,15 +47,15 @@ PRESETS = {
     },
     "small": {
         "data": "small",
-        "stride": 2,
+        "stride": 3,
         "epochs": 50,
         "batch_size": 8,
         "learning_rate": 2e-3,
-        "evaluate_every": 48,
+        "evaluate_every": 85,
         "n_modes": (32, 32),
         "hidden_channels": 12,
         "sino_modes": (32, 32),
-        "sino_channels": 24,
+        "sino_channels": 16,
         "pyramid_channels": 12,
         "n_levels": 4,
     },
