@@ -122,8 +122,9 @@ predictions = [one.solve(None, some.solution, 100.0)[0, ..., 0] for one in train
 show([some.solution[0, ..., 0], *predictions], ["Re = 100", *trained], ("t", "x"))
 
 # %% [markdown]
-# The FNO was trained at Re = 400 and is not told Re: it predicts the flow at 400 whatever is
-# asked. Crops are data at smaller Re.
+# The FNO was trained at Re = 400 and is not told Re: whatever is asked, it answers for 400. Crops
+# are data at smaller Re. Both trainings are far from converged; `sino-jax run burgers
+# --config=small` has real ones.
 
 # %% [markdown]
 # ## Navier-Stokes
@@ -206,8 +207,10 @@ axis.legend()
 plt.show()
 
 # %% [markdown]
-# As an animation. What enters through the sides of the window is unknown to the model, and after
-# a few frames shows.
+# After a training this short the last known frame, kept, is better for a few frames; `sino-jax run
+# navier_stokes --config=small` trains longer, and sets what needs no model beside it. As an
+# animation: what enters through the sides of the window is unknown to the model, and after a few
+# frames shows.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(5, 2.7))
