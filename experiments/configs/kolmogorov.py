@@ -10,6 +10,10 @@ convolutions that wrap around, no scale-consistency. All rows have the same epoc
 after 50), all models as many modes as the grid holds, shared kernels no truncation; widths are
 `hidden_channels` (FNO, UNO), `sino_channels` (SINO, SINO-U) and `pyramid_channels` (UNet,
 FNO-UNet). ``experiments/campaigns/kolmogorov.txt`` lists the rows of ``small``.
+
+``python -m experiments.estimate experiments/campaigns/kolmogorov.txt`` times their steps. On a busy
+core, 850 steps a row, in ms: FNO 22, 71, 109, 223 (widths 2, 6, 12, 24), UNet 50, 106, 269, 603 (4,
+8, 16, 24), FNO-UNet 297 (16), SINO 653 (64), and at 128² SINO 686 (16).
 """
 
 from experiments import configs
