@@ -96,8 +96,8 @@ show([coefficient[0], truth[0], predicted[0] - truth[0]], ["medium", "solution",
 # A solution restricted to a patch solves the problem on the patch. So cover the domain by
 # overlapping patches of the size that the operator was trained on, solve on each with the
 # boundary values of the last estimate, blend, repeat. The operator is asked for nothing that it
-# has not seen. Patches this small (an eighth of the side) pass information slowly: what is wrong
-# near the patches' scale goes first, errors of long wave length stay longest.
+# has not seen. That need not help: of the two problems here one gets better and one worse, since
+# every solve on a patch adds the operator's own error there.
 
 # %%
 refined = trained.refine_history(coefficient, truth, float(LARGE), iterations=2 if QUICK else 6)
