@@ -29,7 +29,7 @@ ROWS = {
 }
 LABELS = {
     "helmholtz": "SINO-U+sub",
-    "burgers": "SINO (tensor kernel)+scale",
+    "burgers": "SINO (tensor kernel)+scale (epochs=10)",
     "navier_stokes": "SINO-U+sub from 32",
     "navier_stokes_spacetime": "SINO (shared kernel)+sub from 40",
 }
@@ -125,6 +125,8 @@ def test_a_finished_row_is_read_and_not_trained_again(finished, root, monkeypatc
 
 def test_tables_have_ours_above_the_papers(finished):
     name, result, _ = finished
+    # A row that changes its preset is none of the paper's.
+    result = {**result, "row": result["row"].removesuffix(" (epochs=10)")}
     lines = tables.document([result], name).splitlines()
     ours = next(i for i, line in enumerate(lines) if line.startswith(f"| {result['row']} | 1 |"))
     if name == "burgers":

@@ -284,7 +284,7 @@ def test_every_boundary_value_equation_in_one_call_with_its_rescaled_parameter(
         (dict(ramp=0), "ramp must be at least 1"),
         (dict(criterion="error"), "criterion must be one of"),
         (dict(iterations=-1), "iterations must be at least 0"),
-        (dict(memory=-1), "memory must not be negative"),
+        (dict(memory=-1), "memory must be at least 0, got -1"),
         (dict(patches_per_call=0), "patches_per_call must be at least 1"),
         (dict(equation="navier_stokes"), "no boundary data"),
         (dict(equation="helmholz"), "did you mean 'helmholtz'"),
