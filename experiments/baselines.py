@@ -39,7 +39,6 @@ from sino_jax.equations import Equation
 from sino_jax.train import evaluate, provenance
 from solvers import generate
 
-EXPERIMENTS = equations.NAMES
 # Rows of the paper's tables whose models are not told the parameter.
 IGNORANT = {
     "burgers": (paper.BURGERS, ("FNO", "UNO", "CNO")),
@@ -260,7 +259,7 @@ def report(found: Sequence[Row], experiment: str) -> str:
 def main() -> None:
     runtime.prepare()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiment", choices=EXPERIMENTS)
+    parser.add_argument("experiment", choices=tables.PAPER)
     parser.add_argument("--preset", default="small")
     parser.add_argument("--samples", type=int, default=0, help="of each test set; 0: all")
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))

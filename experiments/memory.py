@@ -18,7 +18,7 @@ import numpy as np
 from jax.stages import Traced
 from ml_collections import ConfigDict
 
-from experiments import runner
+from experiments import runner, tables
 from sino_jax import equations, runtime
 from sino_jax.equations import Equation
 from sino_jax.loss import training_loss
@@ -28,8 +28,6 @@ from sino_jax.train import optimizer, parallel
 from sino_jax.train.step import Control, init_state, make_step
 from sino_jax.types import Instance
 from solvers import generate, recipes
-
-EXPERIMENTS = equations.NAMES
 
 
 def trace(experiment: runner.Experiment, config: ConfigDict) -> Traced:
@@ -110,7 +108,7 @@ def abstract_batch(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiment", choices=EXPERIMENTS)
+    parser.add_argument("experiment", choices=tables.PAPER)
     parser.add_argument("config", help="preset,field=value as in the experiment's own command")
     arguments = parser.parse_args()
     experiment = importlib.import_module(f"experiments.{arguments.experiment}").EXPERIMENT
