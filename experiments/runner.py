@@ -26,7 +26,7 @@ from ml_collections import ConfigDict, config_flags
 
 from experiments import configs, models
 from sino_jax import checkpoint, equations, runtime, scale_range, train
-from sino_jax.train import provenance
+from sino_jax.train import overrides, provenance
 from solvers import generate
 from solvers.configs import argument
 
@@ -113,7 +113,7 @@ def training_config(
 ) -> dict[str, Any]:
     """The config of `sino_jax.train.fit` for one row."""
     equation = equations.get(experiment.equation)
-    return {
+    settings = {
         "seed": config.seed,
         "equation": equation.name,
         "model": {
@@ -145,6 +145,7 @@ def training_config(
             "every": config.evaluate_every,
         },
     }
+    return overrides.apply(settings, config.train)
 
 
 def loss_options(config: ConfigDict) -> dict[str, Any]:

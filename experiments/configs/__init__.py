@@ -46,7 +46,10 @@ What is the same in all rows of a preset; a row that changes one of these says s
     rollout_frames frames that are predicted autoregressively in the evaluation; 1: none
     evaluate_every steps between evaluations; 0: at the end only
 
-and `score`: test, or val for the validation data, that no table is made of and by which everything
+Any other field of `sino_jax.train.config` is changed as in ``train.accumulate=2`` or
+``train.logging.tensorboard=True``.
+
+And `score`: test, or val for the validation data, that no table is made of and by which everything
 is chosen that is chosen by its error.
 """
 
@@ -57,6 +60,7 @@ from typing import Any
 import ml_collections
 
 from experiments import models
+from sino_jax.train import overrides
 from solvers import configs
 from solvers.configs import rules
 
@@ -96,6 +100,7 @@ COMMON = {
     "super_weight": 0.25,
     "rollout_frames": 1,
     "evaluate_every": 0,
+    "train": (),
 }
 # What only experiments have words for.
 RULES = {
@@ -127,9 +132,12 @@ def resolve(
     Its field `changes` lists what `text` changes that is not in the label of a row.
     """
     preset, *changes = text.split(",")
+    train = tuple(change for change in changes if change.startswith("train."))
+    overrides.apply({}, train)  # names and types are checked before any work
     rest = [change for change in changes if change.partition("=")[0] not in ROW_FIELDS]
-    own = {"preset": preset, "changes": ", ".join(sorted(rest))}
-    config = configs.resolve(text, {**common, **own}, presets, more_rules=RULES)
+    own = {"preset": preset, "changes": ", ".join(sorted(rest)), "train": train}
+    others = ",".join([preset, *(change for change in changes if change not in train)])
+    config = configs.resolve(others, {**common, **own}, presets, more_rules=RULES)
     with config.unlocked():
         config.data = config.data.replace(";", ",")
     _check_data(config)

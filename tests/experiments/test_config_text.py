@@ -4,6 +4,9 @@ import importlib
 
 import pytest
 
+from experiments import darcy, runner
+from sino_jax.train import config as configs
+
 EXPERIMENTS = (
     "darcy", "helmholtz", "burgers", "navier_stokes", "navier_stokes_spacetime", "kolmogorov",
 )  # fmt: skip
@@ -98,3 +101,29 @@ def test_values_of_the_right_kind_pass():
     )
     assert (config.epochs, config.learning_rate, config.n_modes) == (3, 1.0, (4, 6))
     assert config.data == "tiny,seed=3"
+
+
+def test_every_field_of_training_is_reached_and_names_the_row():
+    config = get("experiments", "darcy", "tiny,train.accumulate=2,train.optimizer.b1=0.8,seed=3")
+    settings = runner.training_config(darcy.EXPERIMENT, config, {"train-4": "a", "test-4": "b"})
+    assert settings["accumulate"] == 2
+    assert settings["optimizer"]["b1"] == 0.8
+    assert settings["optimizer"]["name"] == config.optimizer
+    assert configs.complete(settings).accumulate == 2
+    assert runner.row_label(config) == "FNO (train.accumulate=2, train.optimizer.b1=0.8)"
+    assert get("experiments", "darcy", runner.config_text(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("train.acumulate=2", "did you mean 'accumulate'"),
+        ("train.accumulate=two", "accumulate"),
+        ("train.logging=true", "section of fields"),
+        ("train=1", "cannot be changed"),
+        ("train.accumulate=2,train.accumulate=3", "changed twice"),
+    ],
+)
+def test_wrong_fields_of_training_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        get("experiments", "darcy", f"tiny,{change}")
