@@ -34,6 +34,7 @@ def finished(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 def test_rows_have_costs_curves_rollouts_and_spectra(finished):
     results = tables.collect(finished / "runs")
     assert len(results) == len(ROWS)
@@ -57,6 +58,7 @@ def test_rows_have_costs_curves_rollouts_and_spectra(finished):
     )
 
 
+@pytest.mark.slow
 def test_the_report_has_all_tables_and_figures(finished, capsys):
     kolmogorov_report.main(["--preset=tiny", f"--runs={finished / 'runs'}"])
     printed = capsys.readouterr().out

@@ -93,6 +93,7 @@ def test_the_solution_stays_and_has_finite_gradients(x64, k):
     np.testing.assert_array_equal(gradient, 0)
 
 
+@pytest.mark.slow
 def test_what_is_left_is_nearly_the_error(x64):
     coefficient, field = problem(is_complex=True)
     k = jnp.asarray(7.0)
