@@ -27,7 +27,7 @@ from sino_jax.krylov.gmres import gmres
 from sino_jax.krylov.history import PerExample
 from sino_jax.krylov.preconditioner import SHIFT, shifted_inverse
 from sino_jax.krylov.solution import Solution, compact, joined
-from sino_jax.norms import bilinear_l2_norm
+from sino_jax.norms import bilinear_l2_norm, l2_norm
 from sino_jax.types import Batch, Instance, Sample
 
 # The linear equations that are known here, and whether their scale is k.
@@ -165,7 +165,6 @@ def _indefinite(
 
         return jax.vmap(one)(coefficient, k, loads)
 
-    norm = lambda fields: jnp.linalg.norm(fields.reshape(len(fields), -1), axis=1)  # noqa: E731
     found, amplification = gmres(
         matvec,
         load,
@@ -175,10 +174,10 @@ def _indefinite(
         iterations=iterations,
         limit=limit,
         restart=restart,
-        size=norm(start),
+        size=l2_norm(start),
     )
     solution = embed(found.solution)
-    value = norm(precondition(load - matvec(found.solution))) / norm(solution)
+    value = l2_norm(precondition(load - matvec(found.solution))) / l2_norm(solution)
     infinite = jnp.full_like(value, jnp.inf)
     return Solution(
         solution,
