@@ -61,8 +61,8 @@ def row_label(config: ConfigDict) -> str:
     """The name of a config's row, as in the paper where the paper has it."""
     label = models.label(config)
     label += "" if config.base == "none" else f" on {config.base} base"
-    extras = {"none": "", "sub+super": "+scale", "sub": "+sub", "super": "+super"}
-    label += extras[config.consistency]
+    parts = config.consistency.replace("sub+super", "scale")
+    label += "" if parts == "none" else f"+{parts}"
     if "sub" in config.consistency and config.smallest_crop:
         label += f" from {config.smallest_crop}"
     label += "" if config.symmetries == "none" else f"+{config.symmetries}"
@@ -151,12 +151,17 @@ def training_config(
 def loss_options(config: ConfigDict) -> dict[str, Any]:
     """Options of `sino_jax.loss.training_loss`."""
     parts = set(config.consistency.split("+")) - {"none"}
-    if unknown := parts - {"sub", "super"}:
-        raise ValueError(f"consistency is made of sub and super, got {sorted(unknown)}")
+    if unknown := parts - {"sub", "super", "stretch"}:
+        raise ValueError(f"consistency is made of sub, super and stretch, got {sorted(unknown)}")
     smallest = config.smallest_crop
     sub_sizes = tuple(size for size in config.sub_sizes if size >= smallest)
     if "sub" in parts and not sub_sizes:
         raise ValueError(f"smallest_crop must leave some of {config.sub_sizes}, got {smallest}")
+    if "stretch" in parts and not config.stretched_sizes:
+        raise ValueError(
+            f"consistency has no stretched sub-domains for {config.equation}, whose scaling law "
+            f"holds for one ratio on all sides; got {config.consistency!r}"
+        )
     if "super" in parts and not config.super_rates:
         raise ValueError(
             f"consistency has no super-domains for {config.equation}, whose inputs on a larger "
@@ -164,7 +169,10 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
         )
     symmetries = () if config.symmetries == "none" else tuple(config.symmetries.split("+"))
     return {
-        "sub_sizes": sub_sizes if "sub" in parts else (),
+        "sub_sizes": (
+            *(sub_sizes if "sub" in parts else ()),
+            *(config.stretched_sizes if "stretch" in parts else ()),
+        ),
         "sub_count": config.sub_count,
         "super_rates": config.super_rates if "super" in parts else (),
         "super_method": config.super_method,

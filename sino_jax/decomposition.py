@@ -221,6 +221,9 @@ def _solve(
 @functools.partial(jax.jit, static_argnames=("equation", "layout"))
 def _blend(solutions: Array, boundary: Batch, *, equation: Equation, layout: Patches) -> Batch:
     """The global field of the solutions ``[batch · patches, *size, channel]`` of all patches."""
+    shape = boundary.shape[1:-1]
+    _, amplitude = equation.rescale_box(1.0, layout.size, shape)
+    solutions = solutions / amplitude  # in the units of the whole domain
     grouped = solutions.reshape(len(boundary), *layout.counts, *solutions.shape[1:])
     field = merge(grouped.astype(boundary.dtype), layout)
     return _with_boundary(field, boundary, equation=equation)

@@ -27,7 +27,8 @@ def restrict(
 
         â = a|Ω̂,   ĝ = u|∂Ω̂,   k̂ = rescale(k, λ),   û = u|Ω̂
 
-    (a right-hand side f among the interior data becomes λ²f|Ω̂, see `Equation.coefficient_powers`).
+    (a right-hand side f among the interior data becomes λ²f|Ω̂, see `Equation.coefficient_powers`;
+    on a box of unequal sides û may be a multiple of u|Ω̂, see `Equation.rescale_box`).
 
     Args:
       equation: gives the axes and the scaling law.
@@ -41,19 +42,22 @@ def restrict(
       An instance without batch axis whose `boundary` and `solution` are the cropped field.
     """
     shape = field.shape[:-1]
-    ratio = equation.ratio(size, shape)
+    local_scale, amplitude = equation.rescale_box(scale, size, shape)
     local = grid.crop(field, start, size)
+    local = amplitude * local if amplitude != 1 else local
     if coefficient is not None:
         # On an anchored axis the past ends where the field begins: keep its last frames.
         ends = [n - m for n, m in zip(shape, size, strict=True)]
         anchored = jnp.array([axis.anchored for axis in equation.axes])
         coefficient_start = jnp.where(anchored, jnp.array(ends, start.dtype), start)
         coefficient = grid.crop(coefficient, coefficient_start, size)
-        coefficient = equation.rescale_coefficient(coefficient, ratio)
+        coefficient = equation.rescale_coefficient(coefficient, equation.ratio(size, shape))
+        if amplitude != 1 and any(axis.anchored for axis in equation.axes):
+            coefficient = amplitude * coefficient  # the past of the solution
     return Instance(
         coefficient=coefficient,
         boundary=local,
-        scale=equation.rescale(scale, ratio),
+        scale=local_scale,
         solution=local,
     )
 

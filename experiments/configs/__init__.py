@@ -13,7 +13,8 @@ What makes a row of a table, and its label:
     scale_informed, frequency_embedding   yes, no, or auto (yes for SINO and SINO-U, else no):
                    whether scale and frequency modulate the Fourier coefficients
     base           base solution that the model corrects, see `sino_jax.base`
-    consistency    none, sub, super or sub+super: which scale-consistency losses are added
+    consistency    none, or some of sub, super and stretch joined by +: which scale-consistency
+                   losses are added; stretch adds sub-domains of unequal sides
     smallest_crop  leaves out sub-domains with fewer points a side; 0 keeps all `sub_sizes`
     symmetries     none, rotation, reflection or rotation+reflection
     seed           of weights, batches and crops; the data has its own seed in `solvers.configs`
@@ -30,6 +31,7 @@ What is the same in all rows of a preset; a row that changes one of these says s
     base_iterations, base_gate            of a base, see `sino_jax.models.with_base`
     initialisation of Fourier models, see `sino_jax.nn.layers.STARTS`
     sub_sizes      points a side of the sub-domains
+    stretched_sizes    points on each axis of the sub-domains of unequal sides
     sub_count      sub-domains of each example in a step
     super_rates    how much larger super-domains are
     super_count    super-domain losses in a step
@@ -93,6 +95,7 @@ COMMON = {
     "truncated": True,
     "n_layers": 4,
     "padding": 0.25,
+    "stretched_sizes": (),
     "sub_count": 2,
     "super_method": "extend",
     "super_count": 2,

@@ -75,6 +75,7 @@ PRESETS = {
         "n_levels": 4,
         "size": 64,
         "sub_sizes": (10, 13, 19, 25, 37),
+        "stretched_sizes": ((50, 65), (50, 90), (37, 65), (37, 128), (25, 128), (19, 128)),
         "super_rates": (1.5, 2.0),
         "super_count": 1,
         "super_start": 0.5,

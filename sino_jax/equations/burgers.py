@@ -4,7 +4,8 @@
 
 Initial and boundary values are traces of one field, on the sides t low, x low and x high. With
 û(t, x) = u(λt, λx): û_t + (û²/2)_x = λ ν u_xx = (ν/λ) û_xx, hence Re̅ = λ Re. The parameter that the
-package calls scale is Re, so that it grows with the domain as for the other equations.
+package calls scale is Re, so that it grows with the domain as for the other equations. A box that
+is μ long in time and λ wide in space has û = (μ/λ) u(μt, λx) and Re̅ = (λ²/μ) Re.
 """
 
 from jaxtyping import Array, Float
@@ -39,6 +40,7 @@ BURGERS = Equation(
     rescale=power_law(1),
     residual=burgers_residual,
     coefficient_channels=0,
+    side_powers=((-1.0, 1.0), (2.0, -1.0)),
     solution_kind="vector",
     symmetries=frozenset({"reflection"}),
 )

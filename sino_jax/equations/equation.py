@@ -5,6 +5,7 @@ the symmetries that hold. A new equation is one more instance of it; no other fi
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -55,6 +56,9 @@ class Equation:
       coefficient_powers: on a sub-domain of side λ, channel i of the interior data is multiplied by
         λ to this power: 0 for a coefficient of the highest derivatives, 2 for a right-hand side of
         second-order equations (f̂ = λ²f). Empty: 0 for all.
+      side_powers: for each axis the powers of its side ratio by which scale and solution are
+        multiplied on a box of unequal sides, so that the law is exact there as well. Empty: such a
+        box has the geometric mean of its side ratios for λ, which is an approximation.
       linear: whether the solution is proportional to the boundary data. Models then are, too: they
         see traces divided by their magnitude, by which their output is multiplied.
       coefficient_kind: how the interior data transforms under rotations and reflections.
@@ -71,6 +75,7 @@ class Equation:
     solution_channels: int = 1
     complex_valued: bool = False
     coefficient_powers: tuple[int, ...] = ()
+    side_powers: tuple[tuple[float, float], ...] = ()
     linear: bool = False
     coefficient_kind: FieldKind = "scalar"
     solution_kind: FieldKind = "scalar"
@@ -81,6 +86,11 @@ class Equation:
             raise ValueError(
                 f"coefficient_powers must have one entry for each of {self.coefficient_channels} "
                 f"channels, got {self.coefficient_powers}"
+            )
+        if self.side_powers and len(self.side_powers) != len(self.axes):
+            raise ValueError(
+                f"side_powers must have one pair for each of {len(self.axes)} axes, "
+                f"got {self.side_powers}"
             )
 
     @property
@@ -127,6 +137,23 @@ class Equation:
     def ratio(self, size: Sequence[int], shape: Sequence[int]) -> float:
         """λ of a crop of `size` points from a grid of `shape` points."""
         return grid.ratio(size, shape, self.centrings)
+
+    def rescale_box(
+        self, scale: Array, size: Sequence[int], shape: Sequence[int]
+    ) -> tuple[Array, float]:
+        """Parameter on a crop of `size` points, and the factor of the solution there.
+
+        The factor is 1 unless the sides are unequal and the equation has `side_powers`: a box that
+        is λ wide in space and μ long in time sees Burgers' velocities in units of λ/μ.
+        """
+        if not self.side_powers:
+            return self.rescale(scale, self.ratio(size, shape)), 1.0
+        sides = grid.side_ratios(size, shape, self.centrings)
+        of_scale, of_solution = (
+            math.prod(side**power for side, power in zip(sides, powers, strict=True))
+            for powers in zip(*self.side_powers, strict=True)
+        )
+        return scale * of_scale, of_solution
 
     def rescale_coefficient(self, coefficient: Array, ratio: float | Array) -> Array:
         """Interior data ``[..., channel]`` of a sub-domain of side `ratio`; see the attribute."""

@@ -5,8 +5,9 @@
 
 Vorticity form: ω̂(x, t) = ω(λx, t) with û = u(λx, t)/λ solves the equation with ν̂ = ν/λ², hence
 Re̅ = λ² Re; time is not rescaled, and neither is the amplitude of ω. Velocity form:
-û(x, t) = u(λx, λt) solves it with ν̂ = ν/λ, hence Re̅ = λ Re; for a box of unequal sides λ is the
-cube root of the product of its side ratios. Re refers to the extent that the residual is given.
+û(x, t) = u(λx, λt) solves it with ν̂ = ν/λ, hence Re̅ = λ Re; on a box that is λ wide in space and μ
+long in time û = (μ/λ) u(λx, μt) and Re̅ = (λ²/μ) Re. Re refers to the extent that the residual is
+given.
 """
 
 import jax.numpy as jnp
@@ -91,6 +92,7 @@ VELOCITY = Equation(
     rescale=power_law(1),
     residual=velocity_residual,
     coefficient_channels=2,
+    side_powers=((1.0, -0.5), (1.0, -0.5), (-1.0, 1.0)),
     solution_channels=2,
     coefficient_kind="vector",
     solution_kind="vector",

@@ -66,11 +66,16 @@ def fitting_sizes(
       ValueError: none of several is.
     """
     sizes = [size if checks.is_integer(size) else tuple(size) for size in sizes]
-    first = [size if checks.is_integer(size) else size[0] for size in sizes]
-    kept = tuple(size for size, points in zip(sizes, first, strict=True) if points < shape[0])
+    kept = tuple(size for size in sizes if _is_proper_part(size, shape))
     if sizes and not kept:
         raise ValueError(f"no sub-domain of {sizes} points fits into the training grid {shape}")
     return kept
+
+
+def _is_proper_part(size: int | tuple[int, ...], shape: Sequence[int]) -> bool:
+    if checks.is_integer(size):
+        return size < shape[0]
+    return tuple(size) != tuple(shape) and all(map(int.__le__, size, shape))
 
 
 def trained_range(
@@ -88,9 +93,9 @@ def trained_range(
     scales = []
     for scale, grid in problems:
         sizes = fitting_sizes(loss_options.get("sub_sizes", ()), grid)
-        ratios = [equation.ratio(equation.crop_size(size, grid), grid) for size in sizes]
+        boxes = [equation.crop_size(size, grid) for size in sizes]
+        scales += [scale, *(float(equation.rescale_box(scale, box, grid)[0]) for box in boxes)]
         for rate in loss_options.get("super_rates", ()):
             larger = superdomain.superdomain_shape(equation, grid, rate)
-            ratios.append(1 / equation.ratio(grid, larger))
-        scales += [scale, *(float(equation.rescale(scale, ratio)) for ratio in ratios)]
+            scales.append(float(equation.rescale(scale, 1 / equation.ratio(grid, larger))))
     return min(scales), max(scales)

@@ -75,7 +75,9 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(["scale_informed", "frequency_embedding"], one_of("yes", "no", "auto")),
     "kernel": one_of("auto", "tensor", "shared"),
     "sino_kernel": one_of("tensor", "shared"),
-    "consistency": one_of("none", "sub", "super", "sub+super"),
+    "consistency": one_of(
+        "none", "sub", "super", "sub+super", "stretch", "sub+stretch", "sub+super+stretch"
+    ),
     "symmetries": one_of("none", "rotation", "reflection", "rotation+reflection"),
     "score": one_of("test", "val"),
     "super_method": one_of("extend", "relabel"),
