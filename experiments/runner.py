@@ -74,6 +74,8 @@ def base_options(config: ConfigDict) -> dict[str, Any]:
     """Fields of `models.build` about the base solution."""
     if config.base == "none":
         return {}
+    if config.base == "heat":
+        return {"base": "heat", "base_extent": config.base_extent}
     options = {field: config[field] for field in ("base", "base_iterations", "base_gate")}
     return {**options, "base_shift": config.base_shift if config.base == "helmholtz" else 0.0}
 

@@ -29,6 +29,7 @@ What is the same in all rows of a preset; a row that changes one of these says s
     warmup         part of the run in which the rate rises from zero
     base_shift     distance from resonances of a Helmholtz base, see `sino_jax.base`
     base_iterations, base_gate            of a base, see `sino_jax.models.with_base`
+    base_extent    time and length of the data's window, for base=heat
     initialisation of Fourier models, see `sino_jax.nn.layers.STARTS`
     sub_sizes      points a side of the sub-domains
     stretched_sizes    points on each axis of the sub-domains of unequal sides
@@ -74,6 +75,7 @@ COMMON = {
     "base": "none",
     "base_shift": 0.0,
     "base_iterations": 0,
+    "base_extent": (),
     "base_gate": "contrast",
     "consistency": "none",
     "smallest_crop": 0,
@@ -108,7 +110,7 @@ COMMON = {
 # What only experiments have words for.
 RULES = {
     "model": rules.one_of(*models.LABELS),
-    "base": rules.one_of("none", "coons", "harmonic", "helmholtz"),
+    "base": rules.one_of("none", "coons", "harmonic", "helmholtz", "heat"),
     "scale_embedding": rules.one_of("mlp", "octaves", "inverse_powers", "powers"),
     "stride": rules.at_least(0),  # of a data set it is at least 1; here 0 stands for that one
 }

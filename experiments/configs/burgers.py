@@ -65,6 +65,7 @@ PRESETS = {
     },
     "small": {
         "data": "small",
+        "base_extent": (0.98, 127 / 256),
         "epochs": 100,
         "learning_rate": 2e-3,
         "n_modes": (10, 20),

@@ -139,8 +139,8 @@ class Equation:
         return grid.ratio(size, shape, self.centrings)
 
     def rescale_box(
-        self, scale: Array, size: Sequence[int], shape: Sequence[int]
-    ) -> tuple[Array, float]:
+        self, scale: float | Array, size: Sequence[int], shape: Sequence[int]
+    ) -> tuple[float | Array, float]:
         """Parameter on a crop of `size` points, and the factor of the solution there.
 
         The factor is 1 unless the sides are unequal and the equation has `side_powers`: a box that

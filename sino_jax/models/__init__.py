@@ -16,6 +16,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from sino_jax import checks
+from sino_jax.equations.burgers import BURGERS
 from sino_jax.models import with_base
 from sino_jax.models.cno import CNO
 from sino_jax.models.fno import FNO
@@ -24,6 +25,7 @@ from sino_jax.models.sino import SINO
 from sino_jax.models.sino_u import SINOU
 from sino_jax.models.unet import UNet
 from sino_jax.models.uno import UNO
+from sino_jax.models.with_heat_base import WithHeatBase
 
 MODELS: dict[str, type[nn.Module]] = {
     "fno": FNO,
@@ -34,7 +36,7 @@ MODELS: dict[str, type[nn.Module]] = {
     "cno": CNO,
     "fno_unet": FNOUNet,
 }
-BASES = ("none", *with_base.BASES)
+BASES = ("none", *with_base.BASES, "heat")
 
 
 def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
@@ -57,6 +59,8 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     fields = {key: _static(value) for key, value in config.items()}
     name = fields.pop("name", None)
     base = fields.pop("base", "none")
+    if base == "heat":
+        return _on_heat_base(name, fields)
     options = {
         option: fields.pop(f"base_{option}")
         for option in ("shift", "iterations", "gate")
@@ -85,6 +89,20 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     if base == "none":
         return model(**fields)
     return with_base.correct(model, fields, base=base, **options)
+
+
+def _on_heat_base(name: str | None, fields: dict[str, Any]) -> WithHeatBase:
+    """To the model inside, base and traces are what its output is proportional to."""
+    extent = fields.pop("base_extent", None)
+    if not isinstance(extent, tuple) or len(extent) != 2:
+        raise ValueError(f"base_extent must be the window's (time, length), got {extent!r}")
+    for side in extent:
+        checks.number("base_extent", side, low=0)
+    channels = BURGERS.input_channels + 1
+    more = {"in_channels": channels + 1, "boundary_channels": channels}
+    return WithHeatBase(
+        model=build({"name": name, **fields, **more}), extent=tuple(map(float, extent))
+    )
 
 
 # Zero is a meaning of its own: no boundary data, the spacing of the input.
