@@ -41,7 +41,7 @@ PRESETS = {
         "points": FULL_GRID,
         "thin": 2,
         "frames": 50,
-        "train_samples": 256,
+        "train_samples": 512,
         "val_samples": 32,
         "test_samples": 64,
     },
