@@ -1,6 +1,6 @@
 """A trained operator for users: load it, solve with it, refine, and ask how wrong it may be.
 
-    operator = sino_jax.operator.load("runs/darcy/small/fno+scale/seed-0")
+    operator = sino_jax.operator.load("darcy")  # or the directory of a run
     solution = operator.solve(coefficient, boundary, scale=4.0)
     better = operator.refine(coefficient, boundary, scale=16.0)
     certain = operator.solve(coefficient, boundary, scale=16.0, tolerance=1e-4)
@@ -15,7 +15,7 @@ import math
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -265,9 +265,17 @@ class Operator:
         indicators = self._indicator(instance).relative
         return dataclasses.replace(self, calibration=error_estimate.calibrate(indicators, errors))
 
-    def save(self, directory: str | os.PathLike) -> pathlib.Path:
-        """Writes the operator to a new directory for `load`: see `sino_jax.operator.portable`."""
-        return portable.write(directory, self.params, self.meta, self.calibration)
+    def save(
+        self, directory: str | os.PathLike, *, storage: Literal["float32", "float16"] = "float32"
+    ) -> pathlib.Path:
+        """Writes the operator to a new directory for `load`: see `sino_jax.operator.portable`.
+
+        Args:
+          directory: must not exist.
+          storage: "float16" halves the file and rounds each weight by up to 0.05 percent; loaded
+            weights are float32 again.
+        """
+        return portable.write(directory, self.params, self.meta, self.calibration, storage=storage)
 
     def export(
         self,
