@@ -12,13 +12,14 @@ results, and ``--set section.field=value`` changes it (see `sino_jax.train.confi
 import argparse
 import pathlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from absl import logging
 
 from sino_jax import checkpoint, data, models, runtime, train
 from sino_jax.data.dataset import META
 from sino_jax.train import config as configs
+from sino_jax.train import logging as logs
 from sino_jax.train import overrides, recipe
 
 
@@ -33,19 +34,6 @@ def find_datasets(places: Sequence[pathlib.Path]) -> dict[str, list[data.Dataset
             dataset = data.load(path if path == place else path.parent)
             found.setdefault(dataset.split, []).append(dataset)
     return found
-
-
-def report(results: Mapping[str, Mapping[str, float]]) -> str:
-    """Errors in percent as a table: a line a data set, a column a metric."""
-    metrics = list(next(iter(results.values())))
-    width = max(map(len, results))
-    head = "data set".ljust(width) + "".join(f"  {metric}" for metric in metrics)
-    lines = [
-        name.ljust(width)
-        + "".join(f"  {100 * values[metric]:{len(metric)}.3f}" for metric in metrics)
-        for name, values in results.items()
-    ]
-    return "\n".join([f"{head}   (percent)", *lines])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -88,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             return
         name = f"{config['equation']}-{arguments.model}-{arguments.preset}"
         workdir = arguments.workdir or pathlib.Path("runs") / name
+        config.setdefault("logging", {})["show_errors"] = False  # they go to stdout, below
         train.fit(config, workdir)
     except (ValueError, FileNotFoundError) as error:
         sys.exit(f"error: {error}")
@@ -97,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _finish(workdir: pathlib.Path) -> None:
     meta = checkpoint.read_meta(workdir, checkpoint.newest(workdir))
     if meta.get("evaluation"):
-        sys.stdout.write(f"{report(meta['evaluation'])}\n")
+        sys.stdout.write(f"{logs.error_table(meta['evaluation'])}\n")
     sys.stdout.write(f"operator: {workdir}  (sino_jax.operator.load, sino-jax predict)\n")
 
 

@@ -101,7 +101,13 @@ def _train(task: tasks.Task, config: FrozenConfigDict, place: pathlib.Path) -> T
     sinks = _sinks(config, place) if chief else ()
     with (
         interruption.listen() as request,
-        logs.Logger(place, total_steps=plan.total_steps, active=chief, sinks=sinks) as logger,
+        logs.Logger(
+            place,
+            total_steps=plan.total_steps,
+            active=chief,
+            sinks=sinks,
+            show_errors=config.logging.show_errors,
+        ) as logger,
         Store(place, keep=config.checkpoint.keep, report=logger.message) as store,
     ):
         return Loop(plan, logger, store, request).finish()
