@@ -272,8 +272,8 @@ class Operator:
 
         Args:
           directory: must not exist.
-          storage: "float16" halves the file and rounds each weight by up to 0.05 percent; loaded
-            weights are float32 again.
+          storage: "float16" halves the file: entries of large arrays are rounded by up to 0.05
+            percent. Loaded weights are float32 again.
         """
         return portable.write(directory, self.params, self.meta, self.calibration, storage=storage)
 

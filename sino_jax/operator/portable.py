@@ -40,6 +40,8 @@ RECORDED = (
     "versions",
 )
 STORAGE = ("float32", "float16")
+# Entries that an array must have to be stored in half precision.
+SMALLEST_HALVED = 4096
 
 
 class PortableError(RuntimeError):
@@ -64,7 +66,7 @@ def write(
     Args:
       directory: must not exist.
       params, meta, calibration: of the `sino_jax.operator.Operator`.
-      storage: of the weights; "float16" rounds those of single precision, see `halved`.
+      storage: "float16" rounds large arrays of weights, see `halved`.
       card: a text about the operator, in Markdown.
 
     Raises:
@@ -119,12 +121,13 @@ def read(directory: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def halved(name: str, array: np.ndarray) -> np.ndarray:
-    """A single-precision array in half precision, others unchanged.
+    """A large single-precision array in half precision; others are returned as they are.
 
-    Entries are rounded by at most 2⁻¹¹ of themselves, or by 3e-8 if that is more. A ValueError if
-    an entry is not finite or above 65504.
+    Entries are rounded by at most 2⁻¹¹ of themselves, or by 3e-8 if that is more. Small arrays hold
+    a few percent of the weights and most of the effect of rounding. A ValueError if an entry is not
+    finite or above 65504.
     """
-    if array.dtype != np.float32:
+    if array.dtype != np.float32 or array.size < SMALLEST_HALVED:
         return array
     if not np.all(np.abs(array) <= np.finfo(np.float16).max):
         raise ValueError(f"storage must be float32: {name} has entries that float16 cannot hold")
