@@ -75,7 +75,7 @@ def test_blocks_of_a_page_run_one_after_another(page, place):
 @pytest.mark.parametrize(
     "code",
     blocks(PIPELINE, "example"),
-    ids=("plain", "flax", "equinox", "own equation", "derivatives"),
+    ids=("plain", "flax", "nnx", "equinox", "own equation", "derivatives"),
 )
 def test_example_runs_and_reduces_its_loss(code):
     namespace = {}
