@@ -109,7 +109,7 @@ def test_the_page_on_your_own_data_runs_from_array_to_prediction(tmp_path, monke
                 exec(code, namespace)
             continue
         for line in code.splitlines():
-            program, *arguments = shlex.split(line.replace("--preset=small", "--preset=tiny"))
+            program, *arguments = shlex.split(line.replace("--config=small", "--config=tiny"))
             assert program == "sino-jax"
             command = [sys.executable, "-m", "sino_jax", *arguments]
             run = subprocess.run(

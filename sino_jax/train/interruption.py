@@ -12,7 +12,7 @@ from sino_jax import runtime
 # EX_TEMPFAIL of sysexits.h: not done yet, start again. No Python error and no signal gives it.
 EXIT_CODE = 75
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-ACKNOWLEDGEMENT = "\nstopping after this step, and saving it (once more: at once, without)\n"
+ACKNOWLEDGEMENT = "\nstopping after this step, then saving (Ctrl-C again: at once, unsaved)\n"
 
 
 class Interrupted(SystemExit):
