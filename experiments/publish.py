@@ -182,7 +182,7 @@ def card(
         "",
         f'Load it with `sino_jax.operator.load("{name}")`.',
         "",
-        "| | |",
+        "| | this operator |",
         "|---|---|",
         *(f"| {what} | {value} |" for what, value in facts.items()),
         "",
