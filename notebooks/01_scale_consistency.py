@@ -190,11 +190,12 @@ print("change    " + "".join(f"{value:+7.0f}%" for value in 100 * (after / befor
 
 # %%
 figure, axis = plt.subplots(figsize=(5, 3.2))
-axis.loglog(SCALES, before, "o-", label="FNO")
-axis.loglog(SCALES, after, "s-", label="FNO with crops")
+axis.semilogx(SCALES, before, "o-", label="FNO")
+axis.semilogx(SCALES, after, "s-", label="FNO with crops")
 axis.axvline(4, color="grey", linestyle=":")
 axis.minorticks_off()
 axis.set(xlabel="scale", ylabel="relative L2 error (%)", xticks=SCALES, xticklabels=SCALES)
+axis.set_ylim(bottom=0)
 axis.legend()
 plt.show()
 
