@@ -25,7 +25,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from experiments import configs, models
-from sino_jax import checkpoint, equations, runtime, scale_range, train
+from sino_jax import augment, checkpoint, equations, runtime, scale_range, train
 from sino_jax.models import network
 from sino_jax.train import config as train_config
 from sino_jax.train import overrides, provenance
@@ -152,8 +152,9 @@ def training_config(
 
 def check(experiment: Experiment, settings: Mapping[str, Any]) -> None:
     """Raises a ValueError for a training config that `fit` would refuse after data was made."""
-    completed = train_config.complete(settings)
-    network.build(completed.model, equations.get(experiment.equation), None)
+    completed, equation = train_config.complete(settings), equations.get(experiment.equation)
+    network.build(completed.model, equation, None)
+    augment.check_symmetries(equation, completed.loss.symmetries)
 
 
 def loss_options(config: ConfigDict) -> dict[str, Any]:
