@@ -1,4 +1,4 @@
-"""A trained operator for users: load it, solve with it, refine, and ask how wrong it may be."""
+"""A trained operator for users: load it, solve with it, refine, and estimate the error."""
 
 from sino_jax.operator.loading import load
 from sino_jax.operator.operator import POINTS_PER_CALL, Operator

@@ -1,4 +1,4 @@
-"""A trained operator for users: load it, solve with it, refine, and ask how wrong it may be.
+"""A trained operator for users: load it, solve with it, refine, and estimate the error.
 
     operator = sino_jax.operator.load("darcy")  # or the directory of a run
     solution = operator.solve(coefficient, boundary, scale=4.0)
@@ -114,7 +114,7 @@ class Operator:
           scale: the equation's parameter, one for all or one for each problem. Outside of
             `scale_range` a `sino_jax.scale_range.ScaleWarning` is given.
           tolerance: relative error to solve to; None for the prediction itself.
-          iterations: at most so many to reach it. If that fails a
+          iterations: at most this many to reach it. If that fails a
             `sino_jax.operator.tolerance.ToleranceWarning` is given, and `reached` is False.
           extent: side lengths of the domain; square cells and unit area by default.
 
@@ -167,12 +167,12 @@ class Operator:
         start: str | Fields = "coarse",
         **options,
     ) -> Refinement:
-        """Solves on overlapping patches again and again, see `sino_jax.decomposition`.
+        """Solves repeatedly on overlapping patches, see `sino_jax.decomposition`.
 
         Args:
           coefficient, boundary, scale: as in `solve`. A warning is given if the scale of the
             patches, not that of the whole domain, is outside of `scale_range`.
-          iterations: at most so many; 0 is the start itself.
+          iterations: at most this many; 0 is the start itself.
           patch: points that a patch has at most, on each axis or on all; by default the training
             grid's. Axes of fewer points are not cut.
           overlap: points that neighbours share at least; half of `patch` by default.

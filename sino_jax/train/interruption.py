@@ -27,7 +27,7 @@ class Interrupted(SystemExit):
         self.step = step
 
     def __str__(self) -> str:
-        return f"saved at step {self.step}; the same call goes on from there"
+        return f"saved at step {self.step}; the same call resumes there"
 
 
 class Request:
