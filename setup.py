@@ -69,8 +69,11 @@ setup(
     python_requires=">=3.11",
     packages=[*find_packages(include=["sino_jax", "sino_jax.*"]), *PROGRAMS],
     package_dir=PROGRAMS,
-    # Campaigns and the like, beside the code that reads them.
-    package_data={name: ["**/*.txt", "**/*.json", "**/*.md"] for name in PROGRAMS},
+    # Trained operators; campaigns and the like, beside the code that reads them.
+    package_data={
+        "sino_jax": ["pretrained/*/*"],
+        **{name: ["**/*.txt", "**/*.json", "**/*.md"] for name in PROGRAMS},
+    },
     entry_points={"console_scripts": ["sino-jax = sino_jax.cli:main"]},
     install_requires=[
         "jax>=0.10",

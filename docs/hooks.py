@@ -11,12 +11,21 @@ PAGES = {
     "index.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
+    # Model cards of the operators that come with the package.
+    **{
+        f"operators/{card.parent.name}.md": str(card.relative_to(ROOT))
+        for card in sorted((ROOT / "sino_jax/pretrained").glob("*/README.md"))
+    },
+    **{
+        str(table.relative_to(ROOT)): str(table.relative_to(ROOT))
+        for table in sorted((ROOT / "results").rglob("*.md"))
+    },
 }
 
 
 @event_priority(100)  # before the plugin that makes pages of notebooks
 def on_files(files, config):
-    """Adds README, CONTRIBUTING, CHANGELOG and the notebooks."""
+    """Adds README, CONTRIBUTING, CHANGELOG, model cards, tables and the notebooks."""
     for page, source in PAGES.items():
         text = links((ROOT / source).read_text())
         files.append(File.generated(config, page, content=text))
@@ -34,6 +43,7 @@ def on_page_markdown(markdown, page, config, files):
 def links(text: str) -> str:
     """Links between files of the repository as links between pages."""
     text = re.sub(r"(\]\()(?:\.\./)?docs/", r"\1", text)
-    for page, source in PAGES.items():
+    # The longest path first: all cards are called README.md.
+    for page, source in sorted(PAGES.items(), key=lambda item: -len(item[1])):
         text = re.sub(rf"(\]\()(?:\.\./)?{re.escape(source)}", rf"\1{page}", text)
     return re.sub(r"(\]\()\.\./(notebooks/)", r"\1\2", text)

@@ -25,7 +25,9 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from experiments import configs, models
-from sino_jax import checkpoint, equations, runtime, scale_range, train
+from sino_jax import augment, checkpoint, equations, runtime, scale_range, train
+from sino_jax.models import network
+from sino_jax.train import config as train_config
 from sino_jax.train import overrides, provenance
 from solvers import generate
 from solvers.configs import argument
@@ -150,6 +152,13 @@ def training_config(
     return overrides.apply(settings, config.train)
 
 
+def check(experiment: Experiment, settings: Mapping[str, Any]) -> None:
+    """Raises a ValueError for a training config that `fit` would refuse after data was made."""
+    completed, equation = train_config.complete(settings), equations.get(experiment.equation)
+    network.build(completed.model, equation, None)
+    augment.check_symmetries(equation, completed.loss.symmetries)
+
+
 def loss_options(config: ConfigDict) -> dict[str, Any]:
     """Options of `sino_jax.loss.training_loss`."""
     parts = set(config.consistency.split("+")) - {"none"}
@@ -208,8 +217,14 @@ def run(
             return result
         raise ValueError(f"{result_path} is the result of another config; move it away first")
 
-    sets = generate.generate_all(experiment.data_config(config.data), data, log=print)
-    settings = training_config(experiment, config, sets)
+    data_config = experiment.data_config(config.data)
+    names = generate.data_sets(data_config)
+    settings = training_config(
+        experiment, config, {name: data / data_config.name / name for name in names}
+    )
+    check(experiment, settings)  # before data is made
+    sets = generate.generate_all(data_config, data, log=print)
+    settings["logging"] = {**settings.get("logging", {}), "show_errors": False}  # `report` does
     if keep_every:
         settings["checkpoint"] = {"every": keep_every, "keep": sys.maxsize}
     # `report` says it, on every call of the command.
@@ -303,13 +318,16 @@ def main(experiment: Experiment) -> None:
     def run_and_print(argv):
         del argv
         logging.set_verbosity(logging.WARNING)  # Orbax narrates every file at level INFO
-        result = run(
-            experiment,
-            config.value,
-            data=pathlib.Path(data.value),
-            runs=pathlib.Path(runs.value),
-            keep_every=keep_every.value,
-        )
+        try:
+            result = run(
+                experiment,
+                config.value,
+                data=pathlib.Path(data.value),
+                runs=pathlib.Path(runs.value),
+                keep_every=keep_every.value,
+            )
+        except (ValueError, checkpoint.CheckpointError, OSError) as error:
+            sys.exit(f"error: {error}")
         print(report(result))
         print(f"result: {directory(config.value, pathlib.Path(runs.value)) / RESULT}")
 

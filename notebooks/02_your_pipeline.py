@@ -59,8 +59,8 @@ for axis, field, title in zip(axes, fields, titles):
 # ## The loss
 #
 # One line: it crops every example at a random place, rescales the parameter, takes boundary
-# values from the solution, and asks the model. With `solution=None` and `boundary=` given it
-# compares the model with itself instead, and needs no labels.
+# values from the solution, and evaluates the model there. With `solution=None` and `boundary=`
+# given it compares the model with itself instead, and needs no labels.
 
 
 # %%

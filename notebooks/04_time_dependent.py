@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Time: Burgers in space-time, Navier-Stokes frame by frame
 #
-# Time can be an axis as others are, cropped with them (Burgers), or the model advances from frame
-# to frame and is fed its own predictions (Navier-Stokes). Both have a scaling law.
+# Time can be an axis like the others and be cropped with them (Burgers), or the model advances
+# frame by frame on its own predictions (Navier-Stokes). Both have a scaling law.
 
 # %%
 import jax
@@ -53,8 +53,7 @@ show(list(examples.values()), [f"Re = {re:g}" for re in examples], ("t", "x"))
 # ## The law
 #
 # Crop time and space by the same $\lambda$: the crop solves the equation with
-# $\lambda\,\mathrm{Re}$. The discrete residual knows: `equations.check` substitutes, and
-# compares.
+# $\lambda\,\mathrm{Re}$. `equations.check` tests that by substitution into the discrete residual.
 
 # %%
 equation = equations.get("burgers")
@@ -122,9 +121,9 @@ predictions = [one.solve(None, some.solution, 100.0)[0, ..., 0] for one in train
 show([some.solution[0, ..., 0], *predictions], ["Re = 100", *trained], ("t", "x"))
 
 # %% [markdown]
-# The FNO was trained at Re = 400 and is not told Re: whatever is asked, it answers for 400. Crops
-# are data at smaller Re. Both trainings are far from converged; `sino-jax run burgers
-# --config=small` has real ones.
+# The FNO was trained at Re = 400 and does not know Re: it predicts the solution at 400 for every
+# Re. Crops are data at smaller Re. Both trainings are far from converged; `sino-jax run burgers
+# --config=small` trains longer.
 
 # %% [markdown]
 # ## Navier-Stokes
@@ -207,10 +206,9 @@ axis.legend()
 plt.show()
 
 # %% [markdown]
-# After a training this short the last known frame, kept, is better for a few frames; `sino-jax run
-# navier_stokes --config=small` trains longer, and sets what needs no model beside it. As an
-# animation: what enters through the sides of the window is unknown to the model, and after a few
-# frames shows.
+# After such a short training persistence, the last known frame, is better for a few frames;
+# `sino-jax run navier_stokes --config=small` trains longer. As an animation: the flow through the
+# sides of the window is unknown to the model, and dominates the error after a few frames.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(5, 2.7))

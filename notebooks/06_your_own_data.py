@@ -21,7 +21,7 @@ plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 # %% [markdown]
 # ## 1. Arrays
 #
-# What your solver gives: `[sample, x, y]`, any rectangular grid that contains the boundary. Here
+# The output of your solver: `[sample, x, y]`, any rectangular grid that contains the boundary. Here
 # a few lines of NumPy make Darcy problems: $-\nabla\cdot(a\nabla u) = 0$ in media of smooth
 # bumps, by finite differences and relaxation.
 
@@ -82,7 +82,7 @@ made = sino_jax.data.from_arrays(
 made
 
 # %% [markdown]
-# What does not fit is refused before anything is written:
+# Arrays that do not fit are refused before anything is written:
 
 # %%
 try:
@@ -129,8 +129,8 @@ state = train.fit(config, "runs/mine")
 state
 
 # %% [markdown]
-# Interrupted (the stop button, a full disk, a machine that goes away), the same cell goes on
-# where it was. Finished, it returns at once.
+# After an interruption (the stop button, a full disk, a lost machine) the same cell resumes. If the
+# run is finished, it returns at once.
 
 # %%
 state = train.fit(config, "runs/mine")
@@ -163,7 +163,7 @@ for axis, field, title in zip(axes, fields, ("solution", "prediction", "differen
     axis.set(title=title, xticks=[], yticks=[])
 
 # %% [markdown]
-# On a part of the domain, with another shape, it is an operator just the same:
+# The operator also works on a part of the domain, with another shape:
 
 # %%
 part = (slice(None), slice(4, -4), slice(2, -4))
@@ -172,11 +172,11 @@ error = np.linalg.norm(piece - test.solution[part]) / np.linalg.norm(test.soluti
 print(piece.shape, f"{100 * error:.2f} %")
 
 # %% [markdown]
-# ## What the loss presupposes
+# ## When the loss applies
 #
-# An equation whose restriction to a sub-domain is again a problem of the same family, and its
-# scaling law. `equations.check` tells whether a law fits a residual, on a field of yours
-# (notebook 02 has an equation of one's own).
+# It needs an equation whose restriction to a sub-domain is again a problem of the same family, and
+# its scaling law. `equations.check` tests whether a law fits a residual on a field of yours
+# (notebook 02 defines an equation).
 
 # %%
 field, medium = test.solution[0] + 0j, test.coefficient[0]

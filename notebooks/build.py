@@ -4,6 +4,7 @@
     make notebooks-write                        all of them as they are published
     python -m notebooks.build 01 03 --write     some of them
     python -m notebooks.build --check           whether the published files are those of the scripts
+    python -m notebooks.build --texts           new texts, badges and install cells, the old outputs
 
 The source of ``01_scale_consistency.ipynb`` is ``01_scale_consistency.py``, a script whose cells
 begin with ``# %%`` or, those of text, ``# %% [markdown]``. Badge and install cell are added here,
@@ -125,11 +126,31 @@ def stale(source: pathlib.Path) -> bool:
     ]
 
 
+def with_outputs(source: pathlib.Path) -> str:
+    """The notebook of a script with the outputs of the published one.
+
+    Raises:
+      ValueError: cells of code have changed, but for the install cell: the outputs are not theirs.
+    """
+    made = notebook(source)
+    published = json.loads(source.with_suffix(".ipynb").read_text())
+    new, old = ([c for c in n["cells"] if c["cell_type"] == "code"] for n in (made, published))
+    if [c["source"] for c in new[1:]] != ["".join(c["source"]) for c in old[1:]]:
+        raise ValueError(f"code of {source.stem} has changed: --write executes it")
+    for cell, executed in zip(new, old, strict=True):
+        cell |= {name: executed[name] for name in ("outputs", "execution_count")}
+    for cell in made["cells"]:
+        cell["source"] = cell["source"].splitlines(keepends=True)  # as nbformat writes it
+    made["metadata"] = published["metadata"]
+    return json.dumps(made, indent=1, ensure_ascii=False, sort_keys=True)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="beginnings of names, as 01; all by default")
     parser.add_argument("--write", action="store_true", help="full settings; writes the files")
     parser.add_argument("--check", action="store_true", help="only compares files with scripts")
+    parser.add_argument("--texts", action="store_true", help="keeps outputs; for changes of text")
     parser.add_argument("--out", type=pathlib.Path, default=HERE, help="where --write writes")
     parser.add_argument("--quick", action="store_true", help="tiny settings, also with --write")
     parser.add_argument("--timeout", type=int, default=1800, help="of a cell, in seconds")
@@ -144,6 +165,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.check:
         if old := [source.stem for source in chosen if stale(source)]:
             sys.exit(f"error: make notebooks-write is needed, for {', '.join(old)}")
+        return
+    if arguments.texts:
+        try:
+            written = {source: with_outputs(source) for source in chosen}
+        except ValueError as error:
+            sys.exit(f"error: {error}")
+        for source, text in written.items():
+            (arguments.out / f"{source.stem}.ipynb").write_text(text + "\n")
         return
     os.environ[QUICK] = "0" if arguments.write and not arguments.quick else "1"
     for source in chosen:

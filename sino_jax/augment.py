@@ -80,6 +80,16 @@ def apply_symmetry(
     )
 
 
+def check_symmetries(equation: Equation, symmetries: Sequence[str]) -> None:
+    """Raises a ValueError unless the equation has all of `symmetries`."""
+    unknown = set(symmetries) - equation.symmetries
+    if unknown:
+        raise ValueError(
+            f"symmetries of {equation.name} are {sorted(equation.symmetries)}, "
+            f"got {sorted(unknown)}"
+        )
+
+
 def random_symmetry(
     key: Key,
     instance: Instance,
@@ -89,12 +99,7 @@ def random_symmetry(
 ) -> Instance:
     """Transforms each example by its own random element of the group that `symmetries` generate."""
     equation = equations.get(equation)
-    unknown = set(symmetries) - equation.symmetries
-    if unknown:
-        raise ValueError(
-            f"symmetries of {equation.name} are {sorted(equation.symmetries)}, "
-            f"got {sorted(unknown)}"
-        )
+    check_symmetries(equation, symmetries)
     group = elements(symmetries)
     _check_allowed(equation, group[0])
     if len(equation.spatial_axes) == 1:

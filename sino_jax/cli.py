@@ -5,7 +5,7 @@
     sino-jax inspect data/darcy-small/train-4         what a data set holds
     sino-jax import npz FILE data/mine --equation=darcy --map solution=u    data of your own
     sino-jax train data/mine --model=fno              training on it
-    sino-jax predict RUN input.npz output.npz         solutions by a trained operator
+    sino-jax predict darcy input.npz output.npz       solutions by a trained operator
     sino-jax tables darcy                             results beside the paper's
     sino-jax figures darcy
     sino-jax campaign FILE                            many rows
@@ -37,6 +37,7 @@ COMMANDS = {
     "memory": "experiments.memory",
     "baselines": "experiments.baselines",
     "distances": "experiments.distances",
+    "publish": "experiments.publish",
 }
 
 

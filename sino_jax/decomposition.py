@@ -97,7 +97,7 @@ def refine_history(
     patches_per_call: int | None = None,
     memory: int = 0,
 ) -> Refinement:
-    """Improves an operator's solution by solving on overlapping patches again and again.
+    """Improves an operator's solution by solving repeatedly on overlapping patches.
 
     Args:
       apply_fn: ``apply_fn(params, inputs, scale) -> prediction`` as in
@@ -111,7 +111,7 @@ def refine_history(
       equation: a name of `sino_jax.equations` or an `Equation`; one with boundary data.
       patches: number of patches on each axis, or one number for all axes that can be cut.
       overlap: points that neighbouring patches share at least, at least 2.
-      iterations: at most so many; exactly so many without a tolerance.
+      iterations: at most this many; exactly this many without a tolerance.
       start: the operator's prediction for the whole domain, zeros inside, or an estimate.
       blend: "linear" or "smooth" (cubic) transition between patches.
       ramp: points over which a patch's weight rises from zero at its edge to one; by default over

@@ -1,8 +1,11 @@
 """Solves the problems of a file with a trained operator:
 
-    python -m sino_jax.predict WORKDIR input.npz output.npz
-    python -m sino_jax.predict WORKDIR input.npz output.npz --refine=5 --estimate
-    python -m sino_jax.predict WORKDIR input.npz output.npz --tolerance=1e-4
+    python -m sino_jax.predict darcy input.npz output.npz
+    python -m sino_jax.predict OPERATOR input.npz output.npz --refine=5 --estimate
+    python -m sino_jax.predict OPERATOR input.npz output.npz --tolerance=1e-4
+
+OPERATOR is the name of an operator that comes with the package, the directory of a run, or one that
+`Operator.save` made.
 
 The input holds the arrays ``coefficient`` and ``boundary`` (those that the equation has), one
 problem ``[*grid, channel]`` or many ``[sample, *grid, channel]``, and ``scale``, one number or one
@@ -175,7 +178,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("workdir", help="directory of a run, or one made by Operator.save")
+    shipped = ", ".join(operator.available()) or "none"
+    parser.add_argument(
+        "operator",
+        help=f"name of an operator of the package ({shipped}), directory of a run, or one made by "
+        "Operator.save",
+    )
     parser.add_argument("input", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--equation", help="refuse an operator of another equation")
@@ -219,7 +227,7 @@ def _run(arguments: argparse.Namespace) -> Arrays:
         raise InputError(f"{arguments.output} is a directory; output must name a file")
     if arguments.output.exists() and arguments.output.samefile(arguments.input):
         raise InputError(f"output must not be the input, got {arguments.output} for both")
-    trained = operator.load(arguments.workdir, step=arguments.step, equation=arguments.equation)
+    trained = operator.load(arguments.operator, step=arguments.step, equation=arguments.equation)
     arrays = predict_all(
         trained,
         read_problems(arguments.input),

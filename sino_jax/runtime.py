@@ -48,8 +48,8 @@ def use_tuned_allocator() -> None:
     if environment is None:
         return
     say(
-        "starting again with a tuned memory allocator "
-        f"({ALLOCATOR_SWITCH}=0 in the environment turns this off)"
+        f"restarting with a tuned memory allocator ({ALLOCATOR_SWITCH}=0 in the environment turns "
+        "this off)"
     )
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 

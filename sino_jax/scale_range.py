@@ -29,9 +29,10 @@ def outside(scale: Any, trained: Sequence[float], *, what: str = "scale") -> str
     if not beyond.size:
         return None
     asked = ", ".join(f"{value:g}" for value in beyond)
+    known = f"the scale {low:g}" if low == high else f"the range {low:g} to {high:g}"
     return (
-        f"{what} {asked} is outside the range {low:g} to {high:g} that the operator was trained "
-        "on; its error there is unknown"
+        f"{what} {asked} is outside {known} that the operator was trained on; its error there is "
+        "unknown"
     )
 
 

@@ -6,36 +6,47 @@ import time
 
 
 class Progress:
-    """``darcy train-4  [######....]  154/256  31.2 samples/s  0:03 left``
+    """``darcy train-4  [######....]  154/256  31.2 samples/s  0:00:03 left``
+
+    The first block is announced as a compilation, and neither it nor samples of an earlier start
+    count for the rate.
 
     Args:
       title: what is being made.
       total: samples in all.
-      done: samples that were there before; they do not count for the rate.
+      done: samples that were there before.
       stream: where to draw; standard error by default.
     """
 
     def __init__(self, title: str, total: int, done: int = 0, stream: io.TextIOBase | None = None):
         self.title, self.total, self.done, self.stream = title, total, done, stream or sys.stderr
-        self.before, self.start, self.drawn = done, time.monotonic(), False
+        self.drawn = False
+        self.counted: tuple[int, float] | None = None  # samples and time after the first block
+        self._draw("compiling the solver ...")
 
     def advance(self, samples: int) -> None:
         """Counts samples that have been finished and draws the line anew."""
         self.done += samples
-        if not self.stream.isatty():
-            return
-        seconds = time.monotonic() - self.start
-        rate = max(self.done - self.before, 1) / max(seconds, 1e-9)
-        left = round((self.total - self.done) / rate)
+        now = time.monotonic()
+        speed = ""
+        if self.counted is None:
+            self.counted = (self.done, now)
+        else:
+            before, start = self.counted
+            rate = max(self.done - before, 1) / max(now - start, 1e-9)
+            left = round((self.total - self.done) / rate)
+            clock = f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+            speed = f"  {rate:.3g} samples/s  {clock} left"
         bar = "#" * (20 * self.done // self.total)
-        self.stream.write(
-            f"\r\033[K{self.title}  [{bar:.<20}]  {self.done}/{self.total}  "
-            f"{rate:.3g} samples/s  {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d} left"
-        )
-        self.stream.flush()
-        self.drawn = True
+        self._draw(f"[{bar:.<20}]  {self.done}/{self.total}{speed}")
 
     def close(self) -> None:
         """Ends the line, so that what is printed next begins a new one."""
         if self.drawn:
             self.stream.write("\n")
+
+    def _draw(self, text: str) -> None:
+        if self.stream.isatty():
+            self.stream.write(f"\r\033[K{self.title}  {text}")
+            self.stream.flush()
+            self.drawn = True

@@ -75,7 +75,7 @@ def test_blocks_of_a_page_run_one_after_another(page, place):
 @pytest.mark.parametrize(
     "code",
     blocks(PIPELINE, "example"),
-    ids=("plain", "flax", "equinox", "own equation", "derivatives"),
+    ids=("plain", "flax", "nnx", "equinox", "own equation", "derivatives"),
 )
 def test_example_runs_and_reduces_its_loss(code):
     namespace = {}
@@ -109,7 +109,7 @@ def test_the_page_on_your_own_data_runs_from_array_to_prediction(tmp_path, monke
                 exec(code, namespace)
             continue
         for line in code.splitlines():
-            program, *arguments = shlex.split(line.replace("--preset=small", "--preset=tiny"))
+            program, *arguments = shlex.split(line.replace("--config=small", "--config=tiny"))
             assert program == "sino-jax"
             command = [sys.executable, "-m", "sino_jax", *arguments]
             run = subprocess.run(

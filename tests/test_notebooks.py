@@ -18,18 +18,7 @@ def test_a_published_notebook_is_that_of_its_script(script):
     assert not build.stale(script), "make notebooks-write"
 
 
-# Published without outputs so far; once it is executed, this fails and is to be removed.
-WITHOUT_OUTPUTS = pytest.mark.xfail(strict=True, reason="make notebooks-write NAME=03 is to be run")
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(path, marks=WITHOUT_OUTPUTS) if path.stem.startswith("03") else path
-        for path in SCRIPTS
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_notebook_is_executed_small_and_of_short_cells(script):
     path = script.with_suffix(".ipynb")
     cells = json.loads(path.read_text())["cells"]
@@ -59,3 +48,19 @@ def test_the_address_of_the_repository_stands_in_one_place():
     for script in SCRIPTS:
         assert build.REPOSITORY not in script.read_text()
         ast.parse(script.read_text())
+
+
+def test_texts_change_without_execution_and_code_does_not(tmp_path):
+    script = tmp_path / "01_title.py"
+    text = "# %% [markdown]\n# # Title\n\n# %%\nx = 1\n"
+    script.write_text(text)
+    executed = build.notebook(script)
+    executed["cells"][-1] |= {"execution_count": 2, "outputs": ["one"]}
+    script.with_suffix(".ipynb").write_text(json.dumps(executed))
+    script.write_text(text.replace("Title", "Other"))
+    made = json.loads(build.with_outputs(script))
+    assert made["cells"][0]["source"][-1] == "# Other"
+    assert made["cells"][-1]["outputs"] == ["one"]
+    script.write_text(text.replace("x = 1", "x = 2"))
+    with pytest.raises(ValueError, match="code of 01_title has changed"):
+        build.with_outputs(script)

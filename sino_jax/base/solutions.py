@@ -1,6 +1,6 @@
-"""Base solutions: fields that take given Dirichlet data exactly and cost next to nothing.
+"""Base solutions: cheap fields that take given Dirichlet data exactly.
 
-    coons      transfinite interpolation: smooth, knows no equation
+    coons      transfinite interpolation: smooth, whatever the equation
     harmonic   the Q1 finite element solution of -Δu = 0
     helmholtz  the Q1 finite element solution of -a Δu - k² u = 0 for a constant a
 

@@ -72,7 +72,7 @@ def from_arrays(
       The data sets by name, such as ``"train-4"``.
 
     Raises:
-      ValueError: names the argument that does not fit, what came and what is expected.
+      ValueError: names the argument that does not fit, the value given and the one expected.
       FileExistsError: one of the data sets exists. Nothing is written in either case.
     """
     equation = equations.get(equation)

@@ -6,8 +6,8 @@ channels of the residual, each has its own):
 
     N(û; â, k̂)  =  c · N(u; a, k)|Ω̂
 
-For the discrete residual this holds exactly, since a crop keeps the grid: no convergence has to be
-awaited, and u need not even be a solution, as long as its residual has several terms to compare.
+For the discrete residual this holds exactly, since a crop keeps the grid: no refinement is
+needed, and u need not even be a solution, as long as its residual has several terms to compare.
 """
 
 from collections.abc import Sequence

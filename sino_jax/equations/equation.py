@@ -126,7 +126,7 @@ class Equation:
         return self.centrings[0]
 
     def model_fields(self) -> dict[str, int | str]:
-        """What `sino_jax.models.build` has to be told about the arrays of this equation."""
+        """Fields of `sino_jax.models.build` that follow from the equation."""
         return {
             "in_channels": self.input_channels,
             "out_channels": self.output_channels,
@@ -209,7 +209,7 @@ class Equation:
     ) -> tuple[Float[Array, "*grid _"] | None, Sample]:
         """Inverse of `inputs`: the interior data, and a field with the traces and zeros inside.
 
-        Lets a numerical solver stand where a model is expected.
+        With it a numerical solver can take the place of a model.
         """
         field = jnp.zeros((*inputs.shape[:-1], self.output_channels), inputs.dtype)
         first = self.coefficient_channels

@@ -37,7 +37,7 @@ def conjugate_gradients(
       precondition: an approximate inverse, symmetric and positive definite.
       start: the first iterate.
       tolerance: an example stops when its measure is at most this.
-      iterations: at most so many (static: the length of the history).
+      iterations: at most this many (static: the length of the history).
       limit: a smaller number, which may be traced.
       measure: ``measure(solution, square)`` with square = ⟨r, M r⟩; by default its root over that
         of the load.

@@ -98,7 +98,7 @@ def gmres(
       start: the first iterate.
       tolerance: an example stops when ‖M (b - A u)‖ / size, times its amplification, is at most
         this.
-      iterations: at most so many in all (static: the length of the history).
+      iterations: at most this many in all (static: the length of the history).
       limit: a smaller number, which may be traced.
       restart: iterations after which the basis is dropped (static): it bounds the memory.
       size: what the norm is relative to; ‖M b‖ by default.

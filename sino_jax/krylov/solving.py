@@ -57,7 +57,7 @@ def solve(
     Keyword args:
       equation: one of `LINEAR`.
       tolerance: of the relative error bound or the relative residual.
-      iterations: at most so many, for each problem.
+      iterations: at most this many, for each problem.
       start: a field for each problem, such as a prediction; its boundary values are corrected. By
         default the base solution of a constant coefficient.
       extent: side lengths; square cells and unit area by default.

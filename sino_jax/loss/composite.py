@@ -2,7 +2,7 @@
 
     supervised  +  weight · Σ sub-domain losses  +  annealed weight · Σ super-domain losses
 
-on a batch that is first transformed by random symmetries if any are asked for.
+on a batch that is first transformed by random symmetries, if any are given.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ def training_loss(
         itself a larger scale, see `superdomain.relabelled`.
       super_count: super-domain losses per step.
       super_weight: weight of each of them at the end of training.
-      super_start: the progress at which they set in. Before, they weigh nothing but cost as much:
+      super_start: the progress at which they start. Before that their weight is zero at full cost:
         leave them out, as `draw_crops` does.
       detach: see `scale_consistency`.
       symmetries: symmetries of the equation to augment the batch with.

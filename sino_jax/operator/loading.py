@@ -1,4 +1,4 @@
-"""`load`: from a directory, of a run or of a portable operator, to an `Operator`."""
+"""`load`: from a name, or the directory of a run or of a portable operator, to an `Operator`."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ from sino_jax import checkpoint, data, equations
 from sino_jax.equations import Equation
 from sino_jax.loss import crops
 from sino_jax.models import network
-from sino_jax.operator import portable
+from sino_jax.operator import portable, pretrained
 from sino_jax.operator.calibration import read_calibration
 from sino_jax.operator.operator import Operator
 
@@ -23,25 +23,24 @@ def load(
     step: int | str | None = None,
     equation: str | Equation | None = None,
 ) -> Operator:
-    """The operator of a run's directory or of one that `Operator.save` made.
+    """Loads an operator: one that comes with the package, a run's, or one that was saved.
 
     Args:
-      directory: given to `sino_jax.train.fit` or to `Operator.save`.
+      directory: a name of `sino_jax.operator.available`, such as "darcy"; or the directory that was
+        given to `sino_jax.train.fit` or to `Operator.save`.
       step: of a run's checkpoint, the newest by default; "best" takes the one of least error among
         those that were evaluated. Averaged weights are taken if there are any.
       equation: if given, an operator of another equation is refused; needed for equations that are
         not in `sino_jax.equations`.
 
     Raises:
-      FileNotFoundError: there is no such directory.
+      FileNotFoundError: there is no such directory, and no operator of that name.
       ValueError: an operator of another equation; a step of a portable directory; a config that
-        this release does not know.
+        this release does not know; a name that is also a directory with an operator.
       sino_jax.checkpoint.CheckpointError: no checkpoint of the run is readable.
       sino_jax.operator.portable.PortableError: the portable directory is not readable.
     """
-    directory = pathlib.Path(directory)
-    if not directory.is_dir():
-        raise FileNotFoundError(f"{directory}: there is no such directory")
+    directory = pretrained.resolve(directory)
     if portable.is_portable(directory):
         if step is not None:
             raise ValueError(f"step must be None for {directory}, which holds one operator")

@@ -1,6 +1,6 @@
-"""A trained operator for users: load it, solve with it, refine, and ask how wrong it may be.
+"""A trained operator for users: load it, solve with it, refine, and estimate the error.
 
-    operator = sino_jax.operator.load("runs/darcy/small/fno+scale/seed-0")
+    operator = sino_jax.operator.load("darcy")  # or the directory of a run
     solution = operator.solve(coefficient, boundary, scale=4.0)
     better = operator.refine(coefficient, boundary, scale=16.0)
     certain = operator.solve(coefficient, boundary, scale=16.0, tolerance=1e-4)
@@ -15,7 +15,7 @@ import math
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -114,7 +114,7 @@ class Operator:
           scale: the equation's parameter, one for all or one for each problem. Outside of
             `scale_range` a `sino_jax.scale_range.ScaleWarning` is given.
           tolerance: relative error to solve to; None for the prediction itself.
-          iterations: at most so many to reach it. If that fails a
+          iterations: at most this many to reach it. If that fails a
             `sino_jax.operator.tolerance.ToleranceWarning` is given, and `reached` is False.
           extent: side lengths of the domain; square cells and unit area by default.
 
@@ -167,12 +167,12 @@ class Operator:
         start: str | Fields = "coarse",
         **options,
     ) -> Refinement:
-        """Solves on overlapping patches again and again, see `sino_jax.decomposition`.
+        """Solves repeatedly on overlapping patches, see `sino_jax.decomposition`.
 
         Args:
           coefficient, boundary, scale: as in `solve`. A warning is given if the scale of the
             patches, not that of the whole domain, is outside of `scale_range`.
-          iterations: at most so many; 0 is the start itself.
+          iterations: at most this many; 0 is the start itself.
           patch: points that a patch has at most, on each axis or on all; by default the training
             grid's. Axes of fewer points are not cut.
           overlap: points that neighbours share at least; half of `patch` by default.
@@ -265,9 +265,17 @@ class Operator:
         indicators = self._indicator(instance).relative
         return dataclasses.replace(self, calibration=error_estimate.calibrate(indicators, errors))
 
-    def save(self, directory: str | os.PathLike) -> pathlib.Path:
-        """Writes the operator to a new directory for `load`: see `sino_jax.operator.portable`."""
-        return portable.write(directory, self.params, self.meta, self.calibration)
+    def save(
+        self, directory: str | os.PathLike, *, storage: Literal["float32", "float16"] = "float32"
+    ) -> pathlib.Path:
+        """Writes the operator to a new directory for `load`: see `sino_jax.operator.portable`.
+
+        Args:
+          directory: must not exist.
+          storage: "float16" halves the file: entries of large arrays are rounded by up to 0.05
+            percent. Loaded weights are float32 again.
+        """
+        return portable.write(directory, self.params, self.meta, self.calibration, storage=storage)
 
     def export(
         self,

@@ -1,25 +1,33 @@
 """Trains on data sets of your own, without an experiment file:
 
-    sino-jax train data/mine --model=fno --preset=small --workdir=runs/mine
-    sino-jax train data/a/train-4 data/b/train-8 --test data/a/test-4 --set epochs=20
+    sino-jax train data/mine --config=small,model=fno --workdir=runs/mine
+    sino-jax train data/a/train-4 data/b/train-8 --test data/a/test-4 --config=small,epochs=20
 
 A directory of data sets, as `sino_jax.data.from_arrays` and ``sino-jax import`` make them, gives
 its training sets, and its validation and test sets to evaluate on. The same command goes on after
-an interruption. `sino_jax.train.recipe` chooses all sizes; ``--show`` prints the config that
-results, and ``--set section.field=value`` changes it (see `sino_jax.train.config.defaults`).
+an interruption. `sino_jax.train.recipe` chooses all sizes from the preset (tiny, small, large),
+`model`, `consistency` and `seed`; any other field of `sino_jax.train.config.defaults` can be
+changed, as in ``--config=small,optimizer.learning_rate=1e-3,loss.sub_sizes=17+25``. ``--show``
+prints the config that results. ``--model=fno --preset=small --set epochs=20`` is the same in
+separate arguments.
 """
 
 import argparse
 import pathlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from absl import logging
 
 from sino_jax import checkpoint, data, models, runtime, train
 from sino_jax.data.dataset import META
 from sino_jax.train import config as configs
+from sino_jax.train import logging as logs
 from sino_jax.train import overrides, recipe
+
+# Arguments of `recipe.recipe`, with their defaults here.
+CHOICES = {"model": "fno", "preset": "small", "consistency": "sub", "seed": 0}
 
 
 def find_datasets(places: Sequence[pathlib.Path]) -> dict[str, list[data.Dataset]]:
@@ -35,19 +43,6 @@ def find_datasets(places: Sequence[pathlib.Path]) -> dict[str, list[data.Dataset
     return found
 
 
-def report(results: Mapping[str, Mapping[str, float]]) -> str:
-    """Errors in percent as a table: a line a data set, a column a metric."""
-    metrics = list(next(iter(results.values())))
-    width = max(map(len, results))
-    head = "data set".ljust(width) + "".join(f"  {metric}" for metric in metrics)
-    lines = [
-        name.ljust(width)
-        + "".join(f"  {100 * values[metric]:{len(metric)}.3f}" for metric in metrics)
-        for name, values in results.items()
-    ]
-    return "\n".join([f"{head}   (percent)", *lines])
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """The command line; errors are one line on stderr and exit code 1."""
     parser = argparse.ArgumentParser(
@@ -58,16 +53,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("data", type=pathlib.Path, nargs="+", help="data sets, or directories")
     parser.add_argument("--test", type=pathlib.Path, nargs="+", default=[], help="further ones")
     parser.add_argument("--equation", help="refuse data of another equation")
-    parser.add_argument("--model", default="fno", help=", ".join(models.MODELS))
-    parser.add_argument("--preset", default="small", help=", ".join(recipe.PRESETS))
-    parser.add_argument("--consistency", default="sub", help=", ".join(recipe.CONSISTENCY))
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--config", help="preset,field=value,...")
+    parser.add_argument("--model", help=f"{', '.join(models.MODELS)}; fno by default")
+    parser.add_argument("--preset", help=f"{', '.join(recipe.PRESETS)}; small by default")
+    parser.add_argument("--consistency", help=f"{', '.join(recipe.CONSISTENCY)}; sub by default")
+    parser.add_argument("--seed", type=int, help="0 by default")
     parser.add_argument("--workdir", type=pathlib.Path, help="runs/<equation>-<model>-<preset>")
     parser.add_argument("--set", nargs="+", default=[], metavar="FIELD=VALUE", action="extend")
     parser.add_argument("--show", action="store_true", help="print the config and stop")
     arguments = parser.parse_args(argv)
     logging.set_verbosity(logging.WARNING)  # Orbax narrates every file at level INFO
     try:
+        choices, changes = _choices(arguments)
         found = find_datasets(arguments.data)
         test = [*found.get("val", []), *found.get("test", [])]
         test += [d for sets in find_datasets(arguments.test).values() for d in sets]
@@ -75,29 +72,48 @@ def main(argv: Sequence[str] | None = None) -> None:
             found.get("train", []),
             test,
             equation=arguments.equation,
-            model=arguments.model,
-            preset=arguments.preset,
-            consistency=arguments.consistency,
-            seed=arguments.seed,
+            **choices,
         )
-        config = overrides.apply(config, arguments.set)
+        config = overrides.apply(config, changes)
         if config.get("steps"):
             config.pop("epochs", None)
         if arguments.show:
             sys.stdout.write(configs.to_json(config))
             return
-        name = f"{config['equation']}-{arguments.model}-{arguments.preset}"
+        name = "{equation}-{model}-{preset}".format(equation=config["equation"], **choices)
         workdir = arguments.workdir or pathlib.Path("runs") / name
+        config.setdefault("logging", {})["show_errors"] = False  # they go to stdout, below
         train.fit(config, workdir)
     except (ValueError, FileNotFoundError) as error:
         sys.exit(f"error: {error}")
     _finish(workdir)
 
 
+def _choices(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Options of `recipe.recipe`, and changes of its config, from either form of the arguments."""
+    given = {name: getattr(arguments, name) for name in CHOICES}
+    given = {name: value for name, value in given.items() if value is not None}
+    changes = list(arguments.set)
+    if arguments.config is not None:
+        if given or changes:
+            raise ValueError("--config replaces --model, --preset, --consistency, --seed and --set")
+        given["preset"], *changes = arguments.config.split(",")
+        for change in [change for change in changes if change.partition("=")[0] in CHOICES]:
+            name, _, value = change.partition("=")
+            if name in given:
+                raise ValueError(f"{name} is given twice; give it once")
+            given[name] = value
+            changes.remove(change)
+    if not str(given.get("seed", 0)).isdecimal():
+        raise ValueError(f"seed must be a whole number, got {given['seed']!r}")
+    given["seed"] = int(given.get("seed", 0))
+    return {**CHOICES, **given}, changes
+
+
 def _finish(workdir: pathlib.Path) -> None:
     meta = checkpoint.read_meta(workdir, checkpoint.newest(workdir))
     if meta.get("evaluation"):
-        sys.stdout.write(f"{report(meta['evaluation'])}\n")
+        sys.stdout.write(f"{logs.error_table(meta['evaluation'])}\n")
     sys.stdout.write(f"operator: {workdir}  (sino_jax.operator.load, sino-jax predict)\n")
 
 

@@ -65,7 +65,12 @@ def defaults() -> ConfigDict:
                 "rollout_frames": 1,  # frames predicted autoregressively from trajectories
             },
             "checkpoint": {"every": 500, "keep": 2},  # the newest ones; the best is kept, too
-            "logging": {"every": 50, "tensorboard": False, "wandb_project": ""},
+            "logging": {
+                "every": 50,
+                "show_errors": True,  # of the finished run; False if the caller shows them
+                "tensorboard": False,
+                "wandb_project": "",
+            },
             "distributed": {
                 "mode": "auto",  # auto: under SLURM with several tasks; on; off
                 "coordinator": "",  # host:port; empty: as JAX detects it

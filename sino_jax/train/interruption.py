@@ -12,7 +12,7 @@ from sino_jax import runtime
 # EX_TEMPFAIL of sysexits.h: not done yet, start again. No Python error and no signal gives it.
 EXIT_CODE = 75
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-ACKNOWLEDGEMENT = "\nstopping after this step, and saving it (once more: at once, without)\n"
+ACKNOWLEDGEMENT = "\nstopping after this step, then saving (Ctrl-C again: at once, unsaved)\n"
 
 
 class Interrupted(SystemExit):
@@ -27,7 +27,7 @@ class Interrupted(SystemExit):
         self.step = step
 
     def __str__(self) -> str:
-        return f"saved at step {self.step}; the same call goes on from there"
+        return f"saved at step {self.step}; the same call resumes there"
 
 
 class Request:

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -40,6 +41,7 @@ class Logger:
       active: False on all but one process: nothing is written then.
       stream: where the bar or the lines go.
       sinks: further places for the scalars.
+      show_errors: False if the caller shows the errors of a finished run itself.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class Logger:
         active: bool = True,
         stream: io.TextIOBase | None = None,
         sinks: tuple[Sink, ...] = (),
+        show_errors: bool = True,
     ):
         self._active = active
+        self._show_errors = show_errors
         self._total = total_steps
         self._stream = sys.stderr if stream is None else stream
         self._on_terminal = _is_terminal(self._stream)
@@ -79,13 +83,21 @@ class Logger:
 
     @contextlib.contextmanager
     def compiling(self, number: int) -> Iterator[None]:
-        """Around the first step of a program: says why nothing moves, and does not count it."""
-        start = time.monotonic()
+        """Around the first step of a program, which is not counted in the speed."""
         once = "once; kept for later runs" if _programs_are_kept() else "once"
-        self._show(f"compiling program {number} ({once}) ...", transient=True)
+        with self.uncounted(f"compiling program {number} ({once}) ..."):
+            yield
+        before, then = self._since
+        self._since = (before + 1, then)
+
+    @contextlib.contextmanager
+    def uncounted(self, text: str) -> Iterator[None]:
+        """Around what is no training: says why the bar stands still; its time is not counted."""
+        start = time.monotonic()
+        self._show(text, transient=True)
         yield
         before, then = self._since
-        self._since = (before + 1, then + time.monotonic() - start)
+        self._since = (before, then + time.monotonic() - start)
 
     def train(self, step: int, values: Mapping[str, float]) -> None:
         """Averages over the last steps, with the speed since the call before."""
@@ -99,10 +111,13 @@ class Logger:
         self._show(line, transient=True)
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
-        """Errors on test data."""
+        """Errors on test data; those of the last step are shown by `summary`."""
         self.record("evaluation", step, values)
-        listed = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-        self._show(f"step {step}: {listed}")
+        if step < self._total:
+            errors = by_dataset(values)
+            metric = next(iter(next(iter(errors.values()))))
+            listed = "  ".join(f"{name} {100 * e[metric]:.4g}" for name, e in errors.items())
+            self._show(f"step {step}: {metric} in percent: {listed}")
 
     def message(self, text: str, *, step: int | None = None) -> None:
         """Something that happened, in words."""
@@ -110,9 +125,9 @@ class Logger:
         self._show(text)
 
     def summary(self, step: int, values: Mapping[str, Any]) -> None:
-        """The closing lines of a run."""
+        """The closing lines of a run: steps, seconds, workdir, and ``data set/metric`` errors."""
         self.record("summary", step, values)
-        self._show(_lines(values))
+        self._show(self._closing(values))
 
     def show_summary(self) -> bool:
         """Shows the summary again if the run has one; returns whether it has."""
@@ -120,8 +135,15 @@ class Logger:
         summaries = [entry for entry in entries if entry["kind"] == "summary"]
         if summaries:
             values = {k: v for k, v in summaries[-1].items() if k not in ("kind", "step", "time")}
-            self._show(_lines(values))
+            self._show(self._closing(values))
         return bool(summaries)
+
+    def _closing(self, values: Mapping[str, Any]) -> str:
+        line = "finished: {steps} steps in {time}, {workdir}".format(
+            time=duration(values["seconds"]), **values
+        )
+        errors = by_dataset(values)
+        return f"{line}\n{error_table(errors)}" if errors and self._show_errors else line
 
     def record(self, kind: str, step: int | None, values: Mapping[str, Any]) -> None:
         """One JSON line, and the scalars among `values` to the sinks; nothing is shown."""
@@ -223,6 +245,35 @@ def progress_line(step: int, total: int, loss: float, speed: float, *, width: in
     return f"[{bar}] {step}/{total}  loss {loss:.4g}  {speed:.3g} steps/s  {left} left"
 
 
+def error_table(results: Mapping[str, Mapping[str, float]]) -> str:
+    """Errors in percent: a line for each data set, in the order of scales, a column a metric."""
+    metrics = list(next(iter(results.values())))
+    width = max(len("data set"), *map(len, results))
+    lines = [
+        name.ljust(width)
+        + "".join(f"  {100 * results[name][metric]:{len(metric)}.3f}" for metric in metrics)
+        for name in sorted(results, key=_by_scale)
+    ]
+    head = "data set".ljust(width) + "".join(f"  {metric}" for metric in metrics)
+    return "\n".join([f"{head}   (percent)", *lines])
+
+
+def by_dataset(values: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Errors ``{"test-4/relative_l2": ...}`` as ``{"test-4": {"relative_l2": ...}}``, by scale."""
+    found: dict[str, dict[str, float]] = {}
+    for name in sorted((name for name in values if "/" in name), key=_by_scale):
+        dataset, metric = name.rsplit("/", 1)
+        found.setdefault(dataset, {})[metric] = float(values[name])
+    return found
+
+
+def _by_scale(name: str) -> list[str | float]:
+    """Sorts "test-4" before "test-16"."""
+    dataset = name.rsplit("/", 1)[0]
+    parts = re.split(r"(\d+(?:\.\d+)?)", dataset)
+    return [float(part) if i % 2 else part for i, part in enumerate(parts)]
+
+
 def duration(seconds: float) -> str:
     """``h:mm:ss``, or ``m:ss`` under an hour."""
     minutes, seconds = divmod(round(seconds), 60)
@@ -287,8 +338,3 @@ def _finite_or_name(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
-
-
-def _lines(values: Mapping[str, Any]) -> str:
-    shown = (f"{v:.4g}" if isinstance(v, float) else str(v) for v in values.values())
-    return "\n".join(f"{name}: {value}" for name, value in zip(values, shown, strict=True))

@@ -177,7 +177,8 @@ class Loop:
             progress.metrics = []
         progress.results = {}
         if "evaluate" in due:
-            progress.results = self.plan.task.evaluate(progress.state.evaluated, self.plan.mesh)
+            with self.logger.uncounted("evaluating ..."):
+                progress.results = self.plan.task.evaluate(progress.state.evaluated, self.plan.mesh)
             if progress.results:
                 self.logger.evaluation(step, _flat(progress.results))
         if "save" in due:

@@ -4,6 +4,7 @@ overrides.apply(config, ["optimizer.name=lion", "train.accumulate=2", "data.test
 """
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,7 +19,8 @@ def apply(config: configs.ConfigLike, changes: Iterable[str]) -> dict[str, Any]:
 
     A leading ``train.`` is allowed, for command lines that have fields of other parts. Values take
     the type of the field: true or false, a whole number, a number, text, or directories separated
-    by colons; those of open sections are read as Python literals, else as text. Names and types are
+    by colons; those of open sections are read as Python literals (tuples also as ``17+25``), else
+    as text. Names and types are
     checked here, ranges by `sino_jax.train.config.complete`.
     """
     result = configs.to_dict(config)
@@ -67,6 +69,8 @@ def _parse(fields: Sequence[str], text: str, *, optimizer_name: str) -> Any:
             return tuple(text.split(":")) if text else ()
         case bool():
             value = {"true": True, "false": False}.get(text.lower(), text)
+        case None if re.fullmatch(r"[\d.]+(\+[\d.]+)+", text):  # as in configs of experiments
+            value = tuple(ast.literal_eval(part) for part in text.split("+"))
         case _:
             try:
                 value = ast.literal_eval(text)

@@ -1,4 +1,4 @@
-"""A training config for data sets of one's own: sizes that suit their grids, nothing to write.
+"""A training config for your own data sets, with sizes that suit their grids.
 
     config = recipe.recipe(["data/mine/train-4"], ["data/mine/test-4"], model="fno", preset="small")
     train.fit(config, "runs/mine")

@@ -29,7 +29,7 @@ NONFINITE, STOP = 1, 2
 
 
 class TrainState(NamedTuple):
-    """Everything that a run needs to go on.
+    """Everything that a run needs to continue.
 
     Attributes:
       step: number of steps done.

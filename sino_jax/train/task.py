@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import FrozenConfigDict
 
-from sino_jax import data, equations, scale_range, superdomain
+from sino_jax import augment, data, equations, scale_range, superdomain
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
 from sino_jax.loss import CropDraw, crops, draw_crops, training_loss
@@ -75,6 +75,7 @@ def build(
     if loss is None:
         for name in options:
             reject_unknown(name, LOSS_OPTIONS, where="config.loss")
+        augment.check_symmetries(equation, options.get("symmetries", ()))
     network.build(config.model, equation, None)  # a wrong model is refused before data is read
     train, test = verification.datasets(config.data, equation)
     if loss is None:

@@ -1,8 +1,8 @@
 """`fit`: from a config and a directory to trained weights.
 
 A run is a pure function of its config: batches depend on (seed, step), random numbers on (key,
-step), and a checkpoint holds all of the rest. Interrupted at any moment and started again, it goes
-on from the last checkpoint and ends with the same weights.
+step), and a checkpoint holds everything else. A run that is interrupted at any moment and started
+again resumes from the last checkpoint, and ends with the same weights.
 """
 
 import contextlib
@@ -40,8 +40,8 @@ def fit(
       config: see `sino_jax.train.config.defaults` for all fields.
       workdir: directory for the config, metrics and checkpoints of this run. A directory of another
         config is refused, and so is one in which another process trains.
-      equation: one that is not in `sino_jax.equations`; the config records its name, by which its
-        data sets must be called. `sino_jax.operator.load` then needs it as well.
+      equation: one that is not in `sino_jax.equations`; the config records its name, which
+        its data sets must have, too. `sino_jax.operator.load` then needs it as well.
       loss: replaces `sino_jax.loss.training_loss`, see `sino_jax.train.task.build`. The directory
         cannot tell losses apart that were passed this way: record the choice in
         ``config.experiment``.
@@ -101,7 +101,13 @@ def _train(task: tasks.Task, config: FrozenConfigDict, place: pathlib.Path) -> T
     sinks = _sinks(config, place) if chief else ()
     with (
         interruption.listen() as request,
-        logs.Logger(place, total_steps=plan.total_steps, active=chief, sinks=sinks) as logger,
+        logs.Logger(
+            place,
+            total_steps=plan.total_steps,
+            active=chief,
+            sinks=sinks,
+            show_errors=config.logging.show_errors,
+        ) as logger,
         Store(place, keep=config.checkpoint.keep, report=logger.message) as store,
     ):
         return Loop(plan, logger, store, request).finish()

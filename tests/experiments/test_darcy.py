@@ -2,13 +2,14 @@
 
 import json
 import pathlib
+import shutil
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import darcy, decomposition, diagnostics, figures, runner, tables
+from experiments import darcy, decomposition, diagnostics, figures, publish, runner, tables
 from experiments.configs import darcy as configs
 from experiments.configs import decomposition as decomposition_configs
 from sino_jax import operator
@@ -233,3 +234,38 @@ def test_runs_that_cannot_be_measured(directories, workdir, tmp_path):
         decomposition.main(arguments(directories, workdir, "--config=tinny"))
     with pytest.raises(ValueError, match="ratio must divide the 32 cells"):
         diagnostics.main(arguments(directories, workdir, "--config=tiny,ratio=3"))
+
+
+def test_a_published_operator_has_the_errors_of_its_run(results, directories, workdir, tmp_path):
+    place = publish.publish(workdir, "darcy", data_root=directories["data"], out=tmp_path)
+    made, original = operator.load(place), operator.load(workdir)
+    assert made.meta["origin"]["command"] == results[0]["command"]
+    change = publish._change(results[0]["errors"], made.meta["evaluation"])
+    assert 0 < change < publish.LARGEST_CHANGE + publish.SAME
+    inputs = np.linspace(1, 2, 17 * 17).reshape(17, 17, 1)
+    predictions = [trained.solve(inputs, inputs, 4.0) for trained in (made, original)]
+    np.testing.assert_allclose(*predictions, rtol=1e-2, atol=1e-3)
+    with pytest.raises(publish.Unpublishable, match="exists: --replace replaces it"):
+        publish.publish(workdir, "darcy", data_root=directories["data"], out=tmp_path)
+
+
+def test_runs_that_must_not_be_published(directories, workdir, tmp_path):
+    def attempt(run, name="darcy", data=directories["data"]):
+        publish.publish(run, name, data_root=data, out=tmp_path)
+
+    with pytest.raises(publish.Unpublishable, match=r"has no result.json: only finished runs"):
+        attempt(tmp_path)
+    with pytest.raises(publish.Unpublishable, match="name must be darcy or begin with darcy-"):
+        attempt(workdir, "burgers")
+    changed = shutil.copytree(workdir, tmp_path / "changed")
+    result = json.loads((changed / runner.RESULT).read_text())
+    result["errors"]["test-2"]["relative_l2"] /= 2
+    (changed / runner.RESULT).write_text(json.dumps(result))
+    with pytest.raises(publish.Unpublishable, match="is not that of the newest checkpoint"):
+        attempt(changed)
+    other = shutil.copytree(directories["data"], tmp_path / "data")
+    shutil.rmtree(other / "darcy-tiny/test-2")
+    shutil.copytree(other / "darcy-tiny/test-4", other / "darcy-tiny/test-2")
+    with pytest.raises(publish.Unpublishable, match="is not the data set that the run"):
+        attempt(workdir, data=other)
+    assert not (tmp_path / "darcy").exists()

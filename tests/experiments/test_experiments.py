@@ -244,8 +244,14 @@ def test_every_row_of_the_space_time_table_has_a_config():
         ("burgers", "tiny,scale_informed=maybe", "must be one of yes, no, auto"),
         ("burgers", "tiny,model=uno,kernel=shared", "kernel of uno must be tensor or auto"),
         ("darcy", "tiny,model=sino", "must be one of fno, uno, unet, cno"),
+        ("burgers", "tiny,symmetries=rotation", "symmetries of burgers are"),
+        ("darcy", "tiny,train.accumulate=0", "accumulate must be at least 1"),
+        ("darcy", "tiny,n_layers=0", "n_layers must be"),
     ],
 )
-def test_what_an_experiment_does_not_have_is_refused(name, text, message):
+def test_what_an_experiment_does_not_have_is_refused_before_data_is_made(
+    name, text, message, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(runner.generate, "generate_all", None)
     with pytest.raises(ValueError, match=message):
-        runner.training_config(experiment(name), get_config(name, text), {})
+        runner.run(experiment(name), get_config(name, text), data=tmp_path, runs=tmp_path)

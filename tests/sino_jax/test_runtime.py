@@ -41,7 +41,7 @@ def run_program(tmp_path, **variables):
 def test_the_program_starts_again_once_with_its_arguments_and_says_so(tmp_path):
     result = run_program(tmp_path, MALLOC_TOP_PAD_="4096")
     assert result.stdout == "1 4096 ['--steps=3']\n"  # the user's own setting is kept
-    assert result.stderr.count("starting again with a tuned memory allocator") == 1
+    assert result.stderr.count("restarting with a tuned memory allocator") == 1
 
 
 @LINUX

@@ -25,7 +25,7 @@ def test_every_entry_is_one_json_line(tmp_path):
         logger.train(10, {"loss": 0.5, "gradient_norm": math.nan})
         logger.evaluation(10, {"test-8/relative_l2": 0.25})
         logger.message("something happened")
-        logger.summary(100, {"steps": 100})
+        logger.summary(100, {"steps": 100, "seconds": 1.0, "workdir": "runs/a"})
     entries = [json.loads(line) for line in (tmp_path / logs.FILE).read_text().splitlines()]
     assert [entry["kind"] for entry in entries] == ["train", "evaluation", "message", "summary"]
     assert entries[0]["loss"] == 0.5
@@ -70,7 +70,7 @@ def test_elsewhere_each_entry_is_a_plain_line(tmp_path):
     assert "\r" not in stream.getvalue()
     assert [line.split("  ")[0] for line in stream.getvalue().splitlines()] == [
         "[######..................] 25/100",
-        "step 25: test/relative_l2 0.25",
+        "step 25: relative_l2 in percent: test 25",
     ]
 
 
@@ -103,7 +103,7 @@ def test_only_one_process_writes(tmp_path):
     with open_logger(tmp_path, stream=stream, active=False) as logger:
         logger.rewind(0)
         logger.train(25, {"loss": 0.5})
-        logger.summary(100, {"steps": 100})
+        logger.summary(100, {"steps": 100, "seconds": 1.0, "workdir": "runs/a"})
     assert stream.getvalue() == ""
     assert not (tmp_path / logs.FILE).exists()
 
@@ -111,12 +111,31 @@ def test_only_one_process_writes(tmp_path):
 def test_the_summary_is_shown_again_but_written_once(tmp_path):
     with open_logger(tmp_path) as logger:
         assert not logger.show_summary()
-        logger.summary(100, {"steps": 100, "error": 0.0123456})
+        errors = {"test-16/l2": 0.0123456, "test-4/l2": 0.5}
+        logger.summary(100, {"steps": 100, "seconds": 61.2, **errors, "workdir": "runs/a"})
     stream = io.StringIO()
     with open_logger(tmp_path, stream=stream) as logger:
         assert logger.show_summary()
-    assert stream.getvalue() == "steps: 100\nerror: 0.01235\n"
+    assert stream.getvalue().splitlines() == [
+        "finished: 100 steps in 1:01, runs/a",
+        "data set  l2   (percent)",
+        "test-4    50.000",
+        "test-16   1.235",
+    ]
     assert len(logs.read(tmp_path, "summary")) == 1
+    stream = io.StringIO()
+    with open_logger(tmp_path, stream=stream, show_errors=False) as logger:
+        assert logger.show_summary()
+    assert stream.getvalue() == "finished: 100 steps in 1:01, runs/a\n"
+
+
+def test_errors_of_the_last_step_are_left_to_the_summary(tmp_path):
+    stream = io.StringIO()
+    with open_logger(tmp_path, stream=stream) as logger:
+        for step in (50, 100):
+            logger.evaluation(step, {"test-16/l2": 0.25, "test-4/l2": 0.5})
+    assert stream.getvalue() == "step 50: l2 in percent: test-4 50  test-16 25\n"
+    assert [entry["step"] for entry in logs.read(tmp_path, "evaluation")] == [50, 100]
 
 
 @pytest.mark.parametrize(
@@ -154,9 +173,9 @@ def test_weights_and_biases_gets_the_scalars(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", fake)
     sink = logs.WeightsAndBiases(tmp_path / "fno" / "seed-0", "project", {"seed": 0})
     with open_logger(tmp_path, sinks=(sink,)) as logger:
-        logger.evaluation(10, {"error": 0.5})
+        logger.evaluation(10, {"test/error": 0.5})
     assert options["name"].endswith("/fno/seed-0")
-    assert logged == [(10, {"evaluation/error": 0.5}), "finished"]
+    assert logged == [(10, {"evaluation/test/error": 0.5}), "finished"]
 
     def identifier(place, config):
         logs.WeightsAndBiases(tmp_path / place, "project", config)

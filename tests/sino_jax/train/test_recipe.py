@@ -75,11 +75,19 @@ def test_the_command_finds_data_sets_and_shows_its_config(dataset, capsys):
     assert (shown["epochs"], shown["optimizer"]["name"]) == (7, "adam")
     assert shown["loss"]["sub_sizes"] == [9, 10]
     assert shown["model"]["name"] == "unet"
+    text = "tiny,model=unet,epochs=7,optimizer.name=adam,loss.sub_sizes=9+10"
+    command.main([root, f"--config={text}", "--show"])
+    assert json.loads(capsys.readouterr().out) == shown
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--config=huge,model=fno"], "preset must be one of tiny, small, large"),
+        (["--config=tiny,epoch=3"], "did you mean 'epochs'"),
+        (["--config=tiny,seed=one"], "seed must be a whole number, got 'one'"),
+        (["--config=tiny,model=fno,model=uno"], "model is given twice"),
+        (["--config=tiny", "--model=fno"], "--config replaces --model"),
         (["nowhere"], "nowhere is no data set, and no directory of data sets"),
         (["--preset=huge"], "preset must be one of tiny, small, large"),
         (["--set", "epochs"], "a change has the form field=value"),

@@ -224,7 +224,7 @@ def test_a_finished_run_is_not_repeated(darcy, tmp_path, capsys):
     state = runs.train_stand_in(config, tmp_path / "run")
     assert int(state.step) == 6
     assert (tmp_path / "run" / logs.FILE).read_text() == before
-    assert "steps: 6" in capsys.readouterr().err
+    assert "finished: 6 steps in" in capsys.readouterr().err
 
 
 def test_epochs_count_uneven_batches(darcy, tmp_path):
