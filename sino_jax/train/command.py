@@ -4,12 +4,17 @@
     sino-jax train data/a/train-4 data/b/train-8 --test data/a/test-4 --set epochs=20
 
 A directory of data sets, as `sino_jax.data.from_arrays` and ``sino-jax import`` make them, gives
-its training sets, and its validation and test sets to evaluate on. The same command goes on after
-an interruption. `sino_jax.train.recipe` chooses all sizes; ``--show`` prints the config that
-results, and ``--set section.field=value`` changes it (see `sino_jax.train.config.defaults`).
+its training sets, its validation sets, by which the best checkpoint is chosen (``--set
+evaluation.every=100``), and its test sets, which are evaluated at the end. The same command goes on
+after an interruption. A finished run is trained further from its weights, in another directory and
+with a schedule of its own: ``--set start_from=runs/mine --workdir=runs/longer``.
+
+`sino_jax.train.recipe` chooses all sizes; ``--show`` prints the config that results, and ``--set
+section.field=value`` changes it (see `sino_jax.train.config.defaults`).
 """
 
 import argparse
+import itertools
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,6 +25,8 @@ from sino_jax import checkpoint, data, models, runtime, train
 from sino_jax.data.dataset import META
 from sino_jax.train import config as configs
 from sino_jax.train import overrides, recipe
+from sino_jax.train.loop import NonFiniteError
+from sino_jax.train.workdir import InUseError
 
 
 def find_datasets(places: Sequence[pathlib.Path]) -> dict[str, list[data.Dataset]]:
@@ -69,11 +76,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     logging.set_verbosity(logging.WARNING)  # Orbax narrates every file at level INFO
     try:
         found = find_datasets(arguments.data)
-        test = [*found.get("val", []), *found.get("test", [])]
-        test += [d for sets in find_datasets(arguments.test).values() for d in sets]
+        further = itertools.chain(*find_datasets(arguments.test).values())
         config = recipe.recipe(
             found.get("train", []),
-            test,
+            [*found.get("test", []), *further],
+            val=found.get("val", []),
             equation=arguments.equation,
             model=arguments.model,
             preset=arguments.preset,
@@ -89,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         name = f"{config['equation']}-{arguments.model}-{arguments.preset}"
         workdir = arguments.workdir or pathlib.Path("runs") / name
         train.fit(config, workdir)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError, checkpoint.CheckpointError, InUseError, NonFiniteError) as error:
         sys.exit(f"error: {error}")
     _finish(workdir)
 
