@@ -34,7 +34,7 @@ demo: venv
 	$(BIN)/python -m experiments.demo
 
 test: venv
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-slow: venv
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

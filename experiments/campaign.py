@@ -33,7 +33,10 @@ REPORT_SECONDS = 300.0
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse(argv)
-    rows = queue.read(arguments.file, arguments)
+    try:
+        rows = queue.read(arguments.file, arguments)
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
     if arguments.slurm:
         print(slurm_script(arguments, len(rows)))
         return

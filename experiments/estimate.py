@@ -12,6 +12,7 @@ import argparse
 import importlib
 import math
 import pathlib
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -106,10 +107,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("file", type=pathlib.Path)
     arguments = parser.parse_args(argv)
     places = argparse.Namespace(runs=pathlib.Path("runs"), results=pathlib.Path("results"))
-    found = estimates(queue.read(arguments.file, places))
+    try:
+        rows = queue.read(arguments.file, places)
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
+    found = estimates(rows)
     print(f"training steps of {arguments.file}: {sum(e.hours for e in found):.2f} core-hours")
 
 
 if __name__ == "__main__":
-    runtime.use_compilation_cache()
+    runtime.prepare()
     main()

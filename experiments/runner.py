@@ -25,7 +25,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from experiments import configs, models
-from sino_jax import augment, checkpoint, equations, runtime, scale_range, train
+from sino_jax import augment, checkpoint, equations, files, runtime, scale_range, train
 from sino_jax.models import network
 from sino_jax.train import config as train_config
 from sino_jax.train import overrides, provenance
@@ -249,9 +249,7 @@ def run(
     if measures := experiment.measure(config, workdir, sets):
         result["measures"] = measures
     if jax.process_index() == 0:  # the others would write and rename the same file
-        temporary = result_path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
-        temporary.replace(result_path)
+        files.write_text(result_path, json.dumps(result, indent=2, sort_keys=True) + "\n")
     return result
 
 
@@ -269,8 +267,7 @@ def measured(path: pathlib.Path) -> Iterator[dict[str, float]]:
         after = {"seconds": time.monotonic(), "core_seconds": time.process_time()}
         for name in before:
             usage[name] = usage.get(name, 0.0) + after[name] - before[name]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(usage) + "\n")
+        files.write_text(path, json.dumps(usage) + "\n")
 
 
 def errors_by_scale(

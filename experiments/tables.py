@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from experiments import models, paper, runner
+from sino_jax import files
 
 METRICS = {
     "relative_l2": "Relative L2 error",
@@ -254,8 +255,8 @@ def keep(results: Iterable[Mapping[str, Any]], directory: pathlib.Path) -> None:
 
 
 def write(result: Mapping[str, Any], path: pathlib.Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
+    """Keeps a result; a campaign that is killed meanwhile leaves none that is torn."""
+    files.write_text(path, json.dumps(result, indent=2, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def newest(workdir: str | os.PathLike) -> int:
 
 
 def best(workdir: str | os.PathLike) -> int:
-    """Step of the checkpoint of least error among those that were evaluated.
+    """Step of the checkpoint of least mean error on the validation data, ``config.data.val``.
 
     Of equal ones the newest. A checkpoint whose error is not finite, or whose meta cannot be read,
     is never the best.
@@ -104,8 +104,8 @@ def best(workdir: str | os.PathLike) -> int:
     ranked = {step: error for step, error in errors.items() if math.isfinite(error)}
     if not ranked:
         raise CheckpointError(
-            f"{workdir} holds no evaluated checkpoint: set evaluation.every and data.test, or ask "
-            "for the newest"
+            f"{workdir} holds no checkpoint that was evaluated on validation data: name some in "
+            "data.val and set evaluation.every, or ask for the newest"
         )
     return max(ranked, key=lambda step: (-ranked[step], step))
 
@@ -113,9 +113,19 @@ def best(workdir: str | os.PathLike) -> int:
 def error_at(workdir: str | os.PathLike, step: int) -> float:
     """The error by which a checkpoint is ranked; infinite if it has none."""
     try:
-        return mean_error(read_meta(workdir, step).get("evaluation"))
+        return validation_error(read_meta(workdir, step))
     except (CheckpointError, AttributeError, TypeError):
         return math.inf
+
+
+def validation_error(meta: Mapping[str, Any]) -> float:
+    """The mean error on the validation data of a checkpoint's meta; infinite without any.
+
+    Earlier releases did not tell validation from test data: all of theirs counts.
+    """
+    results = meta.get("evaluation") or {}
+    chosen = meta.get("validation", results)
+    return mean_error({name: results[name] for name in chosen if name in results})
 
 
 def mean_error(results: Mapping[str, Mapping[str, float]] | None) -> float:

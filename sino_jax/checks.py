@@ -24,7 +24,7 @@ def integer(name: str, value: Any, *, least: int = 1) -> int:
     return number
 
 
-def is_integer(value: Any) -> bool:
+def is_single(value: Any) -> bool:
     """Whether one number was given, not one for each axis. `integer` then says what is wrong."""
     return isinstance(value, numbers.Number) or np.ndim(value) == 0
 
@@ -57,9 +57,13 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Raises a ValueError unless `value` is one of these words; suggests the nearest."""
     allowed = tuple(allowed)
     if not isinstance(value, str) or value not in allowed:
-        nearest = difflib.get_close_matches(str(value), allowed, n=1, cutoff=0.6)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise ValueError(f"{name} must be one of {allowed}, got {value!r}{hint}")
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}{hint(value, allowed)}")
+
+
+def hint(value: Any, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """``; did you mean ...?`` with the nearest of these words, or nothing if none is near."""
+    nearest = difflib.get_close_matches(str(value), known, n=1, cutoff=cutoff)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def native(name: str, array: Any) -> None:

@@ -252,7 +252,7 @@ def _residual(
 def _patches_per_axis(equation: Equation, patches: int | Sequence[int]) -> tuple[int, ...]:
     """An integer cuts every axis but anchored ones: the past before a later patch is unknown."""
     anchored = [axis.anchored for axis in equation.axes]
-    if checks.is_integer(patches):
+    if checks.is_single(patches):
         patches = checks.integer("patches", patches)
         return tuple(1 if fixed else patches for fixed in anchored)
     if any(fixed and count != 1 for fixed, count in zip(anchored, patches, strict=False)):

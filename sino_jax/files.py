@@ -92,6 +92,13 @@ def reason(error: Exception) -> str:
     return text
 
 
+def write_text(path: pathlib.Path, text: str) -> None:
+    """Writes a file at once: a reader, or whoever comes after a crash, finds the old or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with appearing_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextlib.contextmanager
 def appearing_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """A name to write to; what is there becomes `path` if the block ends without an error."""

@@ -65,7 +65,7 @@ def cover(
     """
     checks.one_of("blend", blend, BLENDS)
     ramp = None if ramp is None else checks.integer("ramp", ramp)
-    one = checks.is_integer(overlap)
+    one = checks.is_single(overlap)
     overlaps = (overlap,) * len(shape) if one else tuple(overlap)
     overlaps = tuple(checks.integer("overlap", points, least=0) for points in overlaps)
     if not len(shape) == len(patches) == len(overlaps):

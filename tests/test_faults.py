@@ -18,7 +18,8 @@ def test_every_malformed_input_is_refused_or_right():
         timeout=600,
         check=False,
     )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    assert run.stdout, run.stderr[-2000:]
     outcomes = json.loads(run.stdout.splitlines()[-1])
-    assert len(outcomes) > 80
-    assert {kind for kind, _ in outcomes.values()} == {"refused", "right"}
+    assert not {case: o for case, o in outcomes.items() if o[0] not in ("refused", "right")}
+    assert run.returncode == 0
+    assert len(outcomes) > 180

@@ -148,7 +148,8 @@ def stand_in_task(config):
         random = jax.random.normal(key, error.shape) * jnp.sum(params["second"])
         return error + noise * random, {"error": error}
 
-    def evaluation(params, mesh):
+    def evaluation(params, mesh, *, last):
+        del last
         metrics = evaluate.error_metrics(apply_fn, equation)
         evaluator = evaluate.Evaluator(metrics, mesh, points_per_batch=1000)
         return {d.path.name: evaluator(params, d) for d in test_data}
@@ -162,6 +163,7 @@ def stand_in_task(config):
             "statistics": None,
             "scales": [],
             "datasets": {str(d.path): d.digest for d in train_data},
+            "validation": [d.path.name for d in test_data],
         },
     )
 

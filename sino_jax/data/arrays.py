@@ -13,15 +13,17 @@ makes ``data/mine/train-10``, ``data/mine/test-10`` and so on, one data set for 
 scale, as `sino_jax.data.load`, training and evaluation take them.
 """
 
+import contextlib
 import math
 import os
 import pathlib
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from sino_jax import equations
+from sino_jax import checks, equations
 from sino_jax.data.dataset import Dataset, load
 from sino_jax.data.writing import write
 from sino_jax.equations import Equation
@@ -73,7 +75,8 @@ def from_arrays(
 
     Raises:
       ValueError: names the argument that does not fit, the value given and the one expected.
-      FileExistsError: one of the data sets exists. Nothing is written in either case.
+      FileExistsError: one of the data sets exists.
+      Nothing is left behind, whatever fails.
     """
     equation = equations.get(equation)
     fields = _fields(equation, dtype, coefficient=coefficient, boundary=boundary, solution=solution)
@@ -85,35 +88,38 @@ def from_arrays(
     chosen = {}
     for (value, shape), ids in groups.items():
         alone = sum(1 for other, _ in groups if other == value) == 1
-        suffix = f"{value:g}" if alone else f"{value:g}-{'x'.join(map(str, shape))}"
+        # All digits: rounded ones may be those of another scale.
+        suffix = repr(value).removesuffix(".0") + ("" if alone else f"-{'x'.join(map(str, shape))}")
         for name, part in _divide(ids, shares, seed, f"scale {value:g}").items():
             chosen[f"{name}-{suffix}"] = (name, value, shape, part)
     root = pathlib.Path(path)
     if existing := [name for name in chosen if (root / name).exists()]:
         raise FileExistsError(f"{root} holds {existing} already: choose another directory")
-    for directory, (name, value, shape, part) in chosen.items():
-        write(
-            root / directory,
-            {field: np.stack([values[i] for i in part]) for field, values in fields.items()},
-            equation=equation.name,
-            split=name,
-            scale=value,
-            grid={
-                "axes": [axis.name for axis in equation.axes],
-                "shape": shape,
-                "centrings": equation.centrings,
-                "extent": lengths,
-            },
-            source={"made_by": "sino_jax.data.from_arrays", **(source or {})},
-        )
+    with contextlib.ExitStack() as undo:
+        for directory, (name, value, shape, part) in chosen.items():
+            write(
+                root / directory,
+                {field: np.stack([values[i] for i in part]) for field, values in fields.items()},
+                equation=equation.name,
+                split=name,
+                scale=value,
+                grid={
+                    "axes": [axis.name for axis in equation.axes],
+                    "shape": shape,
+                    "centrings": equation.centrings,
+                    "extent": lengths,
+                },
+                source={"made_by": "sino_jax.data.from_arrays", **(source or {})},
+            )
+            undo.callback(shutil.rmtree, root / directory)
+        undo.pop_all()  # all are written: none is removed
     return {name: load(root / name) for name in chosen}
 
 
 def _fields(equation: Equation, dtype: str, **given: Samples | None) -> dict[str, list[np.ndarray]]:
     """The samples of every given field, each ``[*grid, channel]`` in the stored precision."""
+    checks.one_of("dtype", dtype, ("float32", "float64"))
     real = np.dtype(dtype)
-    if real.kind != "f":
-        raise ValueError(f"dtype must be a real floating type like float32, got {dtype!r}")
     channels = {
         "coefficient": equation.coefficient_channels,
         "boundary": equation.solution_channels,
@@ -149,6 +155,8 @@ def _samples(
     layout = ", ".join(axis.name for axis in equation.axes)
     short = f" or [sample, {layout}]" if channels == 1 else ""
     expected = f"{name} of {equation.name} must be [sample, {layout}, {channels}]{short}"
+    if getattr(samples, "ndim", None) == 0 or not hasattr(samples, "__len__"):
+        raise ValueError(f"{expected}, got {samples!r}")
     result = []
     for sample in samples:
         values = np.asarray(sample)
@@ -164,13 +172,15 @@ def _samples(
 
 
 def _scales(scale: Any, count: int) -> list[float]:
-    values = np.asarray(scale, np.float64)
+    expected = f"scale must be one positive number, or one for each of {count} samples"
+    try:
+        values = np.asarray(scale, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{expected}, got {scale!r}") from None
     if values.shape not in [(), (count,)]:
-        raise ValueError(
-            f"scale must be one number or one for each of {count} samples, got shape {values.shape}"
-        )
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ValueError(f"scale must be positive, got {np.unique(values[~(values > 0)])[:5]}")
+        raise ValueError(f"{expected}, got shape {values.shape}")
+    if (bad := values[~(np.isfinite(values) & (values > 0))]).size:
+        raise ValueError(f"{expected}, got {np.unique(bad)[:5].tolist()}")
     if (different := len(np.unique(values))) > MOST_SCALES:
         raise ValueError(
             f"scale has {different} different values in {count} samples; a data set has one scale, "
@@ -180,18 +190,25 @@ def _scales(scale: Any, count: int) -> list[float]:
 
 
 def _shares(split: str | Mapping[str, float | int]) -> dict[str, float]:
-    shares = {split: 1.0} if isinstance(split, str) else dict(split)
-    if not shares or set(shares) - set(SPLITS) or min(shares.values()) < 0:
+    shares = {split: 1.0} if isinstance(split, str) else split
+    if not (isinstance(shares, Mapping) and shares and set(shares) <= set(SPLITS)):
         raise ValueError(f"split must be one of {SPLITS} or the share of each, got {split!r}")
+    for name, share in shares.items():
+        checks.number(f"split[{name!r}]", share, low=0, high=1)
     if not math.isclose(sum(shares.values()), 1.0, abs_tol=1e-6):
-        raise ValueError(f"the shares of split must add up to 1, got {dict(split)}")
+        raise ValueError(f"the shares of split must add up to 1, got {split}")
     return {name: share for name, share in shares.items() if share > 0}
 
 
 def _extent(equation: Equation, extent: Sequence[float | int] | None) -> list[float]:
-    lengths = [1.0] * len(equation.axes) if extent is None else [float(side) for side in extent]
+    if extent is None:
+        return [1.0] * len(equation.axes)
+    axes = ", ".join(axis.name for axis in equation.axes)
+    try:
+        lengths = [float(side) for side in extent]
+    except (TypeError, ValueError):
+        lengths = []
     if len(lengths) != len(equation.axes) or not all(0 < side < math.inf for side in lengths):
-        axes = ", ".join(axis.name for axis in equation.axes)
         raise ValueError(f"extent must be a positive length for each of {axes}, got {extent}")
     return lengths
 

@@ -14,11 +14,12 @@ import argparse
 import importlib
 import pathlib
 import sys
-import zipfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from sino_jax import files
 from sino_jax.data.arrays import from_arrays
 
 FIELDS = ("coefficient", "boundary", "solution", "scale")
@@ -36,27 +37,32 @@ def read(layout: str, file: pathlib.Path, names: Mapping[str, str]) -> dict[str,
       ValueError: an array is not there; lists those that are.
     """
     if layout == "npz":
-        try:
-            with np.load(file, allow_pickle=False) as stored:
-                return _select(stored, {name: stored[name].shape for name in stored}, names, file)
-        except (zipfile.BadZipFile, TypeError, AttributeError) as error:
-            raise ValueError(f"{file} cannot be read as an .npz file: {error}") from None
+        return _select(files.read_arrays(file), names, file)
     try:
         h5py = importlib.import_module("h5py")
     except ImportError:
         raise ValueError("HDF5 files need h5py: pip install 'sino-jax[hdf5]'") from None
-    with h5py.File(file, "r") as stored:
-        shapes = {}
-        stored.visititems(
-            lambda name, item: shapes.update({name: item.shape}) if hasattr(item, "shape") else None
-        )
-        return _select(stored, shapes, names, file)
+    try:
+        opened = h5py.File(files.check_regular(file), "r")
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read as HDF5: {error}") from None
+    found: dict[str, Any] = {}
+
+    def visit(name: str, item: Any) -> None:  # is not called for links to other files
+        if isinstance(item, h5py.Dataset) and not (item.external or item.is_virtual):
+            found[name] = item
+
+    with opened:
+        opened.visititems(visit)
+        return _select(found, names, file)
 
 
-def _select(stored, shapes, names: Mapping[str, str], file: pathlib.Path) -> dict[str, np.ndarray]:
-    wanted = {**{field: field for field in FIELDS if field in shapes}, **names}
-    if missing := {field: name for field, name in wanted.items() if name not in shapes}:
-        held = ", ".join(f"{name} {list(shape)}" for name, shape in sorted(shapes.items()))
+def _select(
+    stored: Mapping[str, Any], names: Mapping[str, str], file: pathlib.Path
+) -> dict[str, np.ndarray]:
+    wanted = {**{field: field for field in FIELDS if field in stored}, **names}
+    if missing := {field: name for field, name in wanted.items() if name not in stored}:
+        held = ", ".join(f"{name} {list(item.shape)}" for name, item in sorted(stored.items()))
         asked = ", ".join(f"{field}={name}" for field, name in missing.items())
         raise ValueError(f"--map asks for {asked}, which {file} does not hold; it holds {held}")
     return {field: np.asarray(stored[name]) for field, name in wanted.items()}
@@ -81,6 +87,14 @@ def parse_split(text: str) -> str | dict[str, float]:
         }
     except ValueError:
         raise ValueError(f"--split takes train, or train=0.8,test=0.2, got {text!r}") from None
+
+
+def parse_extent(text: str) -> list[float]:
+    """``"2,1"`` as side lengths."""
+    try:
+        return [float(side) for side in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--extent takes side lengths like 2,1, got {text!r}") from None
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -108,12 +122,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise ValueError("--scale must be given, or --map must say which array the scale is")
         if "solution" not in given:
             raise ValueError(f"--map must say which array of {arguments.file} the solution is")
-        extent = arguments.extent and [float(side) for side in arguments.extent.split(",")]
         made = from_arrays(
             arguments.out,
             equation=arguments.equation,
             split=parse_split(arguments.split),
-            extent=extent or None,
+            extent=parse_extent(arguments.extent) if arguments.extent else None,
             seed=arguments.seed,
             source={"file": arguments.file.name, "map": arguments.map},
             **given,

@@ -4,8 +4,7 @@
 ``equation`` argument works with equations of your own.
 """
 
-import difflib
-
+from sino_jax import checks
 from sino_jax.equations.burgers import BURGERS
 from sino_jax.equations.check import LawCheck, check
 from sino_jax.equations.elliptic import DARCY, FORCED_DARCY, HELMHOLTZ
@@ -26,9 +25,6 @@ def get(equation: str | Equation) -> Equation:
     if isinstance(equation, Equation):
         return equation
     if equation not in _EQUATIONS:
-        nearest = difflib.get_close_matches(str(equation), NAMES, n=1, cutoff=0.0)[0]
-        raise ValueError(
-            f"equation must be one of {', '.join(NAMES)}, got {equation!r}; "
-            f"did you mean {nearest!r}?"
-        )
+        hint = checks.hint(equation, NAMES, cutoff=0.0)
+        raise ValueError(f"equation must be one of {', '.join(NAMES)}, got {equation!r}{hint}")
     return _EQUATIONS[equation]

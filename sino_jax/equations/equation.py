@@ -173,7 +173,7 @@ class Equation:
 
         Tied axes have equal side ratios, so that one λ describes the crop.
         """
-        if checks.is_integer(size):
+        if checks.is_single(size):
             size = checks.integer("size", size)
             return grid.matching_size(size, shape, self.centrings)
         size = tuple(checks.integer("size", points) for points in size)

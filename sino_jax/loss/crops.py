@@ -42,7 +42,7 @@ def draw_crops(options: Mapping[str, Any], *, seed: int, step: int, total_steps:
       step: number of the step, counted from 0.
       total_steps: length of the run; super-domains are left out before `super_start` of it.
     """
-    sizes = [n if checks.is_integer(n) else tuple(n) for n in options.get("sub_sizes", ())]
+    sizes = [n if checks.is_single(n) else tuple(n) for n in options.get("sub_sizes", ())]
     rates = list(options.get("super_rates", ()))
     # Size and rate share one draw, which keeps programs few; sums of losses do not mind.
     pairs = math.lcm(max(1, len(sizes)), max(1, len(rates)))
@@ -65,7 +65,7 @@ def fitting_sizes(
     Raises:
       ValueError: none of several is.
     """
-    sizes = [size if checks.is_integer(size) else tuple(size) for size in sizes]
+    sizes = [size if checks.is_single(size) else tuple(size) for size in sizes]
     kept = tuple(size for size in sizes if _is_proper_part(size, shape))
     if sizes and not kept:
         raise ValueError(f"no sub-domain of {sizes} points fits into the training grid {shape}")
@@ -73,7 +73,7 @@ def fitting_sizes(
 
 
 def _is_proper_part(size: int | tuple[int, ...], shape: Sequence[int]) -> bool:
-    if checks.is_integer(size):
+    if checks.is_single(size):
         return size < shape[0]
     return tuple(size) != tuple(shape) and all(map(int.__le__, size, shape))
 

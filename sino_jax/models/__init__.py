@@ -5,7 +5,6 @@ Every model is a Flax module used as ``model.init(key, inputs, scale)`` and
 """
 
 import dataclasses
-import difflib
 import math
 import typing
 from collections.abc import Mapping
@@ -140,6 +139,4 @@ def _static(value: Any) -> Any:
 
 
 def _suggestion(word: str, valid: Mapping[str, Any]) -> str:
-    nearest = difflib.get_close_matches(word, valid, n=1, cutoff=0.5)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    return f"{hint} (one of {', '.join(sorted(valid))})"
+    return f"{checks.hint(word, valid, cutoff=0.5)} (one of {', '.join(sorted(valid))})"

@@ -86,7 +86,7 @@ class FNO(Model, kw_only=True):
 
     def lift(self, features: RealBatch) -> Array:
         """Features of the input to the hidden field, ``[*grid, batch, channel]`` from here on."""
-        hidden = int(self.lifting_channel_ratio * self.hidden_channels)
+        hidden = max(1, int(self.lifting_channel_ratio * self.hidden_channels))
         lifting = layers.ChannelMlp(
             hidden,
             self.hidden_channels,
@@ -97,7 +97,7 @@ class FNO(Model, kw_only=True):
 
     def project(self, field: layers.Field) -> Array:
         """The hidden field to the output channels, batch-first again."""
-        hidden = int(self.projection_channel_ratio * self.hidden_channels)
+        hidden = max(1, int(self.projection_channel_ratio * self.hidden_channels))
         projection = layers.ChannelMlp(
             hidden,
             self.out_channels,
@@ -108,7 +108,7 @@ class FNO(Model, kw_only=True):
 
     def block(self, layer: int, width: int, *, last: bool) -> layers.PointwiseBlock:
         """The pointwise part of a layer, around the integral."""
-        expanded = int(self.channel_mlp_expansion * width)
+        expanded = max(1, int(self.channel_mlp_expansion * width))
         return layers.PointwiseBlock(
             width,
             expanded,

@@ -33,6 +33,11 @@ def build(
       statistics: of the training data; None leaves the inputs as they are.
     """
     model = models.build({**equation.model_fields(), **dict(config.items())})
+    if statistics is not None and config.get("base", "none") not in ("none", "coons"):
+        raise ValueError(
+            f"data.normalise must be False for the base {config['base']!r}, which reads the "
+            "coefficient as it is in the equation, got True"
+        )
     affine = None if statistics is None else _coefficient_statistics(equation, statistics)
 
     def apply_fn(params, inputs, scale):

@@ -28,8 +28,8 @@ def load(
     Args:
       directory: a name of `sino_jax.operator.available`, such as "darcy"; or the directory that was
         given to `sino_jax.train.fit` or to `Operator.save`.
-      step: of a run's checkpoint, the newest by default; "best" takes the one of least error among
-        those that were evaluated. Averaged weights are taken if there are any.
+      step: of a run's checkpoint, the newest by default; "best" takes the one of least error on
+        validation data (``config.data.val``). Averaged weights are taken if there are any.
       equation: if given, an operator of another equation is refused; needed for equations that are
         not in `sino_jax.equations`.
 

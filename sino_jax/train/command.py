@@ -4,15 +4,20 @@
     sino-jax train data/a/train-4 data/b/train-8 --test data/a/test-4 --config=small,epochs=20
 
 A directory of data sets, as `sino_jax.data.from_arrays` and ``sino-jax import`` make them, gives
-its training sets, and its validation and test sets to evaluate on. The same command goes on after
-an interruption. `sino_jax.train.recipe` chooses all sizes from the preset (tiny, small, large),
-`model`, `consistency` and `seed`; any other field of `sino_jax.train.config.defaults` can be
-changed, as in ``--config=small,optimizer.learning_rate=1e-3,loss.sub_sizes=17+25``. ``--show``
-prints the config that results. ``--model=fno --preset=small --set epochs=20`` is the same in
-separate arguments.
+its training sets, its validation sets, by which the best checkpoint is chosen
+(``evaluation.every=100``), and its test sets, which are evaluated at the end. After an interruption
+the same command resumes the run. A finished run is trained further from its weights, in another
+directory and with a schedule of its own:
+``--config=small,start_from=runs/mine --workdir=runs/longer``.
+
+`sino_jax.train.recipe` chooses all sizes from the preset (tiny, small, large), `model`,
+`consistency` and `seed`; any other field of `sino_jax.train.config.defaults` can be changed, as in
+``--config=small,optimizer.learning_rate=1e-3,loss.sub_sizes=17+25``. ``--show`` prints the config
+that results. ``--model=fno --preset=small --set epochs=20`` is the same in separate arguments.
 """
 
 import argparse
+import itertools
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -25,6 +30,8 @@ from sino_jax.data.dataset import META
 from sino_jax.train import config as configs
 from sino_jax.train import logging as logs
 from sino_jax.train import overrides, recipe
+from sino_jax.train.loop import NonFiniteError
+from sino_jax.train.workdir import InUseError
 
 # Arguments of `recipe.recipe`, with their defaults here.
 CHOICES = {"model": "fno", "preset": "small", "consistency": "sub", "seed": 0}
@@ -66,11 +73,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         choices, changes = _choices(arguments)
         found = find_datasets(arguments.data)
-        test = [*found.get("val", []), *found.get("test", [])]
-        test += [d for sets in find_datasets(arguments.test).values() for d in sets]
+        further = itertools.chain(*find_datasets(arguments.test).values())
         config = recipe.recipe(
             found.get("train", []),
-            test,
+            [*found.get("test", []), *further],
+            val=found.get("val", []),
             equation=arguments.equation,
             **choices,
         )
@@ -84,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         workdir = arguments.workdir or pathlib.Path("runs") / name
         config.setdefault("logging", {})["show_errors"] = False  # they go to stdout, below
         train.fit(config, workdir)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError, checkpoint.CheckpointError, InUseError, NonFiniteError) as error:
         sys.exit(f"error: {error}")
     _finish(workdir)
 

@@ -5,7 +5,6 @@ defaults and refuses fields that nobody reads and values that make no sense, so 
 field is an error and not a different experiment.
 """
 
-import difflib
 import json
 import math
 import os
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict, FrozenConfigDict
 
-from sino_jax import checkpoint
+from sino_jax import checkpoint, checks
 from sino_jax.train import optimizer
 
 # ConfigDict has the interface of a mapping, but is not registered as one.
@@ -38,12 +37,14 @@ def defaults() -> ConfigDict:
             "experiment": {},  # whatever a caller wants to have recorded
             "data": {
                 "train": (),  # directories of data sets, see sino_jax.data
-                "test": (),
+                "val": (),  # evaluated on during training; their mean error ranks checkpoints
+                "test": (),  # evaluated on at the end, or, without val, during training
                 "batch_size": 8,  # of all devices and processes together
                 "stride": 0,  # frames between training windows of trajectories; 0: as stored
                 "normalise": False,  # coefficient channels to mean 0 and deviation 1
                 "verify": True,  # checksums and finiteness, see sino_jax.train.verification
             },
+            "start_from": "",  # directory of a run whose weights are the first ones of this
             "steps": 0,  # either steps
             "epochs": 0,  # or epochs is positive
             "accumulate": 1,  # parts of a batch that are differentiated one after another
@@ -191,9 +192,7 @@ def from_json(text: str) -> FrozenConfigDict:
 def reject_unknown(name: str, known: Sequence[str], *, where: str) -> None:
     """Raises a ValueError with the nearest known name unless `name` is one of `known`."""
     if name not in known:
-        nearest = difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise ValueError(f"{where} has no field {name!r}{hint}")
+        raise ValueError(f"{where} has no field {name!r}{checks.hint(name, known, cutoff=0.0)}")
 
 
 def _merge(full: ConfigDict, given: Mapping[str, Any], prefix: str) -> None:

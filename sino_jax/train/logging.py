@@ -20,6 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 
+from sino_jax import files
+
 FILE = "metrics.jsonl"
 
 
@@ -310,12 +312,9 @@ def _cut_torn_line(path: pathlib.Path) -> None:
 
 
 def _remove_after(path: pathlib.Path, step: int) -> None:
-    if not path.exists():
-        return
-    kept = [entry for entry in _parse(path) if entry["step"] is None or entry["step"] <= step]
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text("".join(json.dumps(entry) + "\n" for entry in kept))
-    temporary.replace(path)
+    if path.exists():
+        kept = [entry for entry in _parse(path) if entry["step"] is None or entry["step"] <= step]
+        files.write_text(path, "".join(json.dumps(entry) + "\n" for entry in kept))
 
 
 def _is_terminal(stream: io.TextIOBase | None) -> bool:

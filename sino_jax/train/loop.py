@@ -18,7 +18,7 @@ from sino_jax.train import task as tasks
 from sino_jax.train import workdir as workdirs
 from sino_jax.train.plan import Plan
 from sino_jax.train.step import NONFINITE, STOP, Control, Step, TrainState
-from sino_jax.train.store import Store
+from sino_jax.train.store import Store, start_from
 
 # Steps that may be under way on the device while the host prepares the next ones.
 STEPS_IN_FLIGHT = 2
@@ -92,7 +92,11 @@ class Loop:
                 f"{self.store.workdir} has metrics up to step {max(done)}, but no checkpoint: "
                 "restore its checkpoints, or delete the directory to begin anew"
             )
-        progress = Progress(parallel.replicate(self.plan.new_state(), self.plan.mesh), {})
+        state = self.plan.new_state()
+        if source := self.plan.config.start_from:
+            state = start_from(source, state)
+            self.logger.message(f"starting from the weights of {source}")
+        progress = Progress(parallel.replicate(state, self.plan.mesh), {})
         self.logger.rewind(0)
         self.save(progress)
         self.store.wait()
@@ -178,7 +182,9 @@ class Loop:
         progress.results = {}
         if "evaluate" in due:
             with self.logger.uncounted("evaluating ..."):
-                progress.results = self.plan.task.evaluate(progress.state.evaluated, self.plan.mesh)
+                progress.results = self.plan.task.evaluate(
+                    progress.state.evaluated, self.plan.mesh, last=step == self.plan.total_steps
+                )
             if progress.results:
                 self.logger.evaluation(step, _flat(progress.results))
         if "save" in due:

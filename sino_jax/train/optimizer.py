@@ -1,6 +1,5 @@
 """Optimisers and learning-rate schedules, from a config."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import optax
 import optax.contrib
 from ml_collections import FrozenConfigDict
+
+from sino_jax import checks
 
 SCHEDULES = ("cosine", "constant")
 # Methods of optax that a step cannot drive: they evaluate the loss themselves or need its value or
@@ -118,10 +119,9 @@ def named(name: str) -> Callable[..., optax.GradientTransformation]:
             if _is_usable(other, function)
         }
     )
-    nearest = difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)[0]
     raise ValueError(
         "optimizer.name must be adam, adamw, sgd or a method of optax that steps along a given "
-        f"gradient with a learning rate, got {name!r}; did you mean {nearest!r}?"
+        f"gradient with a learning rate, got {name!r}{checks.hint(name, known, cutoff=0.0)}"
     )
 
 

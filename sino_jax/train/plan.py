@@ -15,6 +15,7 @@ from sino_jax.train import optimizer as optimizers
 from sino_jax.train import parallel
 from sino_jax.train import task as tasks
 from sino_jax.train.step import Control, LossFn, Step, TrainState, init_state, make_step
+from sino_jax.train.store import start_from
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,9 +77,12 @@ class Plan:
     def rehearse(self) -> None:
         """Traces the first step without computing it: a config that cannot work fails here."""
         step, batch, numbers = self.prepare(0)
+        state = jax.eval_shape(self.new_state)
+        if self.config.start_from:
+            start_from(self.config.start_from, state)
         state = jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=parallel.same(self.mesh)),
-            jax.eval_shape(self.new_state),
+            state,
         )
         step.eval_shape(state, batch, Control(numbers, numbers))
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from sino_jax import data, equations, models
+from sino_jax import checks, data, equations, models
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
 from sino_jax.train import verification
@@ -46,6 +46,7 @@ def recipe(
     train: Sequence[str | os.PathLike | Dataset],
     test: Sequence[str | os.PathLike | Dataset] = (),
     *,
+    val: Sequence[str | os.PathLike | Dataset] = (),
     equation: str | Equation | None = None,
     model: str = "fno",
     preset: str = "small",
@@ -56,9 +57,10 @@ def recipe(
 
     Args:
       train: training sets, or their directories. Several may have different scales and grids.
-      test: sets to evaluate on, of any scale and grid.
+      test: sets to evaluate on at the end, of any scale and grid.
 
     Keyword args:
+      val: sets to evaluate on during training, by which the best checkpoint is chosen.
       equation: of the data; by default the one that the data sets name, which must then be one of
         `sino_jax.equations`.
       model: a name of `sino_jax.models.MODELS`.
@@ -70,15 +72,12 @@ def recipe(
     Raises:
       ValueError: names the argument that does not fit.
     """
-    train, test = (
-        [given if isinstance(given, Dataset) else data.load(given) for given in sets]
-        for sets in (train, test)
-    )
     if not train:
         raise ValueError("train must name at least one data set, got none")
-    _check_choice("model", model, tuple(models.MODELS))
-    _check_choice("preset", preset, tuple(PRESETS))
-    _check_choice("consistency", consistency, CONSISTENCY)
+    checks.one_of("model", model, models.MODELS)
+    checks.one_of("preset", preset, PRESETS)
+    checks.one_of("consistency", consistency, CONSISTENCY)
+    train = [given if isinstance(given, Dataset) else data.load(given) for given in train]
     equation = equations.get(train[0].equation if equation is None else equation)
     grids = [dataset.grid for dataset in train]
     sizes = PRESETS[preset]
@@ -90,8 +89,9 @@ def recipe(
         "model": {"name": model, **_model_sizes(model, sizes, grids)},
         "loss": loss,
         "data": {
-            "train": tuple(str(dataset.path) for dataset in train),
-            "test": tuple(str(dataset.path) for dataset in test),
+            "train": _paths(train),
+            "val": _paths(val),
+            "test": _paths(test),
             "batch_size": min(8, *(len(dataset) for dataset in train)),
             # Users' coefficients come in all units.
             "normalise": equation.coefficient_channels > 0,
@@ -128,7 +128,8 @@ def _loss(equation: Equation, consistency: str, grids: Sequence[Sequence[int]]) 
         round(share * (grid[0] - 1)) + 1
         for grid in grids
         for share in CROPS
-        if round(share * (min(_cropped(equation, grid)) - 1)) + 1 >= SMALLEST_CROP
+        if round(share * (min(grid[axis] for axis in equation.spatial_axes) - 1)) + 1
+        >= SMALLEST_CROP
     }
     if not sizes:
         raise ValueError(
@@ -141,11 +142,5 @@ def _loss(equation: Equation, consistency: str, grids: Sequence[Sequence[int]]) 
     }
 
 
-def _cropped(equation: Equation, grid: Sequence[int]) -> list[int]:
-    """Points of the axes in space, which a sub-domain must resolve."""
-    return [grid[axis] for axis in equation.spatial_axes]
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+def _paths(sets: Sequence[str | os.PathLike | Dataset]) -> tuple[str, ...]:
+    return tuple(str(given.path if isinstance(given, Dataset) else given) for given in sets)

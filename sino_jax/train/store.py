@@ -86,7 +86,7 @@ class Store:
         meta["digests"][checkpoint.META] = checkpoint.digest_meta(meta)
         arguments = {name: ocp.args.StandardSave(item) for name, item in items.items()}
         step = int(state.step)
-        self._errors[step] = checkpoint.mean_error(meta.get("evaluation"))
+        self._errors[step] = checkpoint.validation_error(meta)
         self._guarded(
             lambda: self._manager.save(
                 step,
@@ -181,6 +181,17 @@ def _remove_unreadable_metrics(workdir: pathlib.Path) -> None:
             json.loads(file.read_text())
         except ValueError:
             file.unlink(missing_ok=True)
+
+
+def start_from(workdir: str | os.PathLike, state: TrainState) -> TrainState:
+    """`state` with the newest weights of another run, the averaged ones if it has any.
+
+    Raises a `CheckpointError` if that run has none, or weights of another model.
+    """
+    weights, _ = checkpoint.read_weights(workdir, checkpoint.newest(workdir))
+    params = _fill(state.params, _by_path(weights))
+    averages = None if state.averages is None else jax.tree.map(np.array, params)
+    return state._replace(params=params, averages=averages)
 
 
 def _to_items(state: TrainState) -> dict[str, Any]:

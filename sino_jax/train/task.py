@@ -44,14 +44,16 @@ class Task(NamedTuple):
       loss_at: ``loss_at(dataset, step, total_steps)``, the `sino_jax.train.step.LossFn` of a step
         whose batch is of ``train[dataset]``; few different ones, since each is compiled.
       train: data sets to draw batches from.
-      evaluate: ``evaluate(params, mesh) -> {data set: {metric: mean}}``; empty without test data.
-      meta: JSON-like facts to keep with every checkpoint.
+      evaluate: ``evaluate(params, mesh, last=...) -> {data set: {metric: mean}}``, where `last`
+        tells whether the run is at its end; empty without data to evaluate on.
+      meta: JSON-like facts to keep with every checkpoint. ``validation`` lists the data sets by
+        whose mean error checkpoints are ranked.
     """
 
     init: Callable[[Key], Params]
     loss_at: Callable[[int, int, int], LossFn]
     train: Sequence[Dataset]
-    evaluate: Callable[[Params, Mesh], Results]
+    evaluate: Callable[..., Results]
     meta: Mapping[str, Any]
 
 
@@ -77,7 +79,9 @@ def build(
             reject_unknown(name, LOSS_OPTIONS, where="config.loss")
         augment.check_symmetries(equation, options.get("symmetries", ()))
     network.build(config.model, equation, None)  # a wrong model is refused before data is read
-    train, test = verification.datasets(config.data, equation)
+    train, val, test = verification.datasets(config.data, equation).values()
+    evaluated = dict(zip(evaluate.names([*val, *test]), [*val, *test], strict=True))
+    validation = list(evaluated)[: len(val)]
     if loss is None:
         verification.check_consistency(train, options)
     statistics = data.statistics(train) if config.data.normalise else None
@@ -120,13 +124,14 @@ def build(
         init=init,
         loss_at=loss_at,
         train=train,
-        evaluate=_evaluation(config, equation, apply_fn, test, trained),
+        evaluate=_evaluation(config, equation, apply_fn, evaluated, validation, trained),
         meta={
             "statistics": statistics,
             "scales": sorted({dataset.scale for dataset in train}),
             "grids": sorted({dataset.grid for dataset in train}),
             "scale_range": [min(trained), max(trained)],
-            "datasets": {str(dataset.path): dataset.digest for dataset in (*train, *test)},
+            "datasets": {str(d.path): d.digest for d in (*train, *val, *test)},
+            "validation": validation,
         },
     )
 
@@ -135,13 +140,14 @@ def _evaluation(
     config: FrozenConfigDict,
     equation: Equation,
     apply_fn,
-    test: Sequence[Dataset],
+    sets: Mapping[str, Dataset],
+    validation: Sequence[str],
     trained: Sequence[float],
-) -> Callable[[Params, Mesh], Results]:
+) -> Callable[..., Results]:
     frames = config.evaluation.rollout_frames
     if frames > 1:
-        test = [dataset.with_window(horizon=frames, stride=frames) for dataset in test]
-        blocks = [dataset.window.history for dataset in test if dataset.window.frames == "axis"]
+        sets = {name: d.with_window(horizon=frames, stride=frames) for name, d in sets.items()}
+        blocks = [d.window.history for d in sets.values() if d.window.frames == "axis"]
         steps = frames // blocks[0] if blocks else frames
         metrics_fn = evaluate.rollout_metrics(apply_fn, equation, steps)
     else:
@@ -152,10 +158,11 @@ def _evaluation(
         points = config.evaluation.points_per_batch
         return evaluate.Evaluator(metrics_fn, mesh, points_per_batch=points)
 
-    def run(params: Params, mesh: Mesh) -> Results:
+    def run(params: Params, mesh: Mesh, *, last: bool) -> Results:
+        # Test data is for the end, unless there is nothing else to watch.
+        names = sets if last or not validation else validation
         # Python shows a warning of one text once, however often a run is evaluated.
-        scale_range.warn_outside([dataset.scale for dataset in test], trained)
-        named = zip(evaluate.names(test), test, strict=True)
-        return {name: evaluator(mesh)(params, dataset) for name, dataset in named}
+        scale_range.warn_outside([sets[name].scale for name in names], trained)
+        return {name: evaluator(mesh)(params, sets[name]) for name in names}
 
     return run

@@ -8,6 +8,7 @@ campaign read a data set once.
 """
 
 import hashlib
+import itertools
 import json
 import math
 import pathlib
@@ -21,8 +22,8 @@ from sino_jax.data import Dataset, DatasetError
 from sino_jax.equations import Equation
 
 
-def datasets(config: FrozenConfigDict, equation: Equation) -> tuple[list[Dataset], list[Dataset]]:
-    """Training and test sets of a config section ``data``; an error names one that is unfit.
+def datasets(config: FrozenConfigDict, equation: Equation) -> dict[str, list[Dataset]]:
+    """The sets "train", "val" and "test" of a config section ``data``; an error names an unfit one.
 
     Raises:
       ValueError: the config names no training set, or sets of another equation or split.
@@ -30,21 +31,21 @@ def datasets(config: FrozenConfigDict, equation: Equation) -> tuple[list[Dataset
     """
     if not config.train:
         raise ValueError("config.data.train must name at least one data set, got none")
-    train = [data.load(path) for path in config.train]
-    test = [data.load(path) for path in config.test]
-    for dataset in train:
-        if dataset.split != "train":
-            raise ValueError(
-                f"config.data.train must name data of the split 'train', but {dataset.path} is of "
-                f"the split {dataset.split!r}"
-            )
-    for dataset in (*train, *test):
+    sets = {use: [data.load(path) for path in config[use]] for use in ("train", "val", "test")}
+    for use in ("train", "val"):
+        for dataset in sets[use]:
+            if dataset.split != use:
+                raise ValueError(
+                    f"config.data.{use} must name data of the split {use!r}, but {dataset.path} is "
+                    f"of the split {dataset.split!r}"
+                )
+    for dataset in itertools.chain(*sets.values()):
         check_meta(dataset, equation)
         if config.verify:
             check_values(dataset)
     if config.stride:
-        train = [dataset.with_window(stride=config.stride) for dataset in train]
-    return train, test
+        sets["train"] = [dataset.with_window(stride=config.stride) for dataset in sets["train"]]
+    return sets
 
 
 def check_meta(dataset: Dataset, equation: Equation) -> None:

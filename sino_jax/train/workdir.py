@@ -17,7 +17,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from ml_collections import FrozenConfigDict
 
-from sino_jax import checkpoint
+from sino_jax import checkpoint, files
 from sino_jax.train import config as configs
 
 try:
@@ -123,10 +123,10 @@ def check_same(recorded: configs.ConfigLike, config: FrozenConfigDict, *, of: st
         recorded = configs.complete(recorded)
     changed = configs.differences(recorded, config, ignore=configs.RUNTIME_FIELDS)
     if changed:
-        listed = "\n  ".join(changed)
         raise ValueError(
-            f"{of} of a different config (there -> here):\n  {listed}\n"
-            "Choose another workdir, or delete this one."
+            f"{of} of a different config (there -> here): {'; '.join(changed)}. Choose another "
+            "workdir, or delete this one. A finished run is trained further in another workdir, "
+            "with start_from naming this one: from its weights, with a schedule of its own."
         )
 
 
@@ -140,9 +140,7 @@ def claim(workdir: pathlib.Path, config: FrozenConfigDict) -> None:
             return
     except (FileNotFoundError, ValueError):
         pass
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(configs.to_json(config))
-    temporary.replace(path)
+    files.write_text(path, configs.to_json(config))
 
 
 def _config_of_checkpoints(workdir: pathlib.Path) -> dict | None:

@@ -4,7 +4,7 @@ One directory holds one resolution, hence one data set of ours: ``<name>`` is th
 scale. Time is a dimension of its own: Burgers becomes a one-dimensional problem in time, Darcy and
 Helmholtz one frame (their loaders then need windows of one frame). A complex field is two,
 ``..._re`` and ``..._im``. There is no Dirichlet type: boundaries are open, and boundary values are
-those of the fields there.
+those of the fields there. Kolmogorov flow is periodic.
 """
 
 import json
@@ -18,8 +18,14 @@ from solvers import interchange, storage
 from solvers.interchange import trust
 
 # Names of our fields in their files; a vector field has a trailing axis of components.
-NAMES = {"burgers": "velocity", "navier_stokes": "vorticity", "navier_stokes_spacetime": "velocity"}
+NAMES = {
+    "burgers": "velocity",
+    "kolmogorov": "vorticity",
+    "navier_stokes": "vorticity",
+    "navier_stokes_spacetime": "velocity",
+}
 VECTORS = ("navier_stokes_spacetime",)
+PERIODIC = ("kolmogorov",)
 
 
 def export_files(directory: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
@@ -51,7 +57,7 @@ def export_files(directory: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
                 _varying(stored, sample=True, time=column.in_time)
                 stored.attrs["dim_varying"] = [True] * len(space)
         for axis, values in space.items():
-            _write_boundary(opened, axis, len(values))
+            _write_boundary(opened, axis, len(values), periodic=meta["equation"] in PERIODIC)
     if meta["split"] == "train":
         (root / name / "stats.yaml").write_text(_statistics(columns))
     return file
@@ -95,9 +101,10 @@ def _write_dimensions(opened, space: Mapping[str, np.ndarray], times: np.ndarray
         _varying(group.create_dataset(name, data=values.astype("f4")), False, False)
 
 
-def _write_boundary(opened, axis: str, points: int) -> None:
-    group = opened.require_group("boundary_conditions").create_group(f"{axis}_open")
-    group.attrs["bc_type"] = "OPEN"
+def _write_boundary(opened, axis: str, points: int, *, periodic: bool) -> None:
+    kind = "periodic" if periodic else "open"
+    group = opened.require_group("boundary_conditions").create_group(f"{axis}_{kind}")
+    group.attrs["bc_type"] = kind.upper()
     group.attrs["associated_dims"] = [axis]
     group.attrs["associated_fields"] = []
     _varying(group, False, False)

@@ -1,15 +1,25 @@
 """A campaign of two tiny rows as it is run by users, and what it does when things go wrong."""
 
 import argparse
+import json
 import os
+import pathlib
+import random
+import signal
 import subprocess
 import sys
 import time
 
+import jax
+import numpy as np
 import pytest
 
-from experiments import campaign, queue, queue_report, runner, tables
-from sino_jax import runtime
+from experiments import campaign, estimate, queue, queue_report, runner, tables
+from sino_jax import checkpoint, runtime
+from sino_jax.train import logging as logs
+from tests import training_runs
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 ROWS = """
 # Both on one worker.
@@ -72,6 +82,12 @@ def test_a_bad_line_is_named(tmp_path, places, line, message):
         queue.read(tmp_path / "bad.txt", places)
 
 
+def test_a_file_that_is_not_there_is_one_line(tmp_path):
+    for program in (campaign, estimate):
+        with pytest.raises(SystemExit, match="error: .*No such file.*nothing.txt"):
+            program.main([str(tmp_path / "nothing.txt")])
+
+
 def test_every_campaign_of_the_repository_can_be_read(places):
     files = sorted((campaign.pathlib.Path(campaign.__file__).parent / "campaigns").glob("*.txt"))
     assert files
@@ -127,6 +143,62 @@ def test_a_row_that_another_campaign_runs_is_left_to_it(rows, places, monkeypatc
     assert [process.row.name for process in second.under_way] == ["darcy tiny: FNO+sub, seed-2"]
     first.interrupt()
     second.interrupt()
+
+
+def children(process):
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True
+    )
+    return [int(word) for word in listed.stdout.split()]
+
+
+@pytest.mark.slow  # with those of training and of generation a hundred kills
+def test_a_campaign_killed_twenty_times_loses_nothing(tmp_path, places):
+    """Kills of the campaign and its row together, or of the campaign alone, whose row goes on."""
+    data = [training_runs.write_darcy(tmp_path / f"{s}-4", split=s) for s in ("train", "test")]
+    config = training_runs.config(
+        data[:1], data[1:], steps=120, experiment={"noise": 0.1, "pause": 0.02},
+        checkpoint={"every": 5}, logging={"every": 1},
+    )  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "rows.txt").write_text("darcy tiny,seed=0\ndarcy tiny,seed=1\ndarcy tiny,seed=2\n")
+    rows = queue.read(tmp_path / "rows.txt", places)
+    command = [sys.executable, "-m", "tests.stand_in_campaign", str(tmp_path / "rows.txt")]
+    command += [f"--{name}={getattr(places, name)}" for name in ("data", "runs", "results")]
+    command += [f"--cores={min(os.sched_getaffinity(0))}"]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", runtime.CACHE_SWITCH: f"{tmp_path}/cache"}
+    output = (tmp_path / "output.txt").open("w")
+
+    def start():
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+
+    began, process = time.monotonic(), start()
+    while not logs.read(rows[0].workdir, "train"):
+        assert process.poll() is None, (tmp_path / "output.txt").read_text()
+        time.sleep(0.05)
+    usual, draw, killed = time.monotonic() - began, random.Random(7), 0
+    while killed < 20:
+        time.sleep(draw.uniform(0, 1.5 * usual))
+        assert process.poll() is None, "finished before its last kill: give the rows more steps"
+        rows_under_way = children(process) if draw.random() < 0.7 else []
+        process.kill()
+        process.wait()
+        for pid in rows_under_way:
+            os.kill(pid, signal.SIGKILL)
+        killed += 1 + len(rows_under_way)
+        process = start()
+    assert process.wait() == 0, (tmp_path / "output.txt").read_text()
+    for row in rows:
+        assert tables.read(row.kept) == tables.read(row.workdir / runner.RESULT)
+        training_runs.train_stand_in(
+            {**config, "seed": row.config.seed}, tmp_path / row.workdir.name
+        )
+        whole, resumed = (
+            checkpoint.read(place, 120)[0] for place in (tmp_path / row.workdir.name, row.workdir)
+        )
+        jax.tree.map(np.testing.assert_array_equal, whole, resumed)
 
 
 def test_the_slurm_script_runs_one_row_a_task(tmp_path, places, capsys):

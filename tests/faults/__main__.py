@@ -4,14 +4,14 @@
     python -m tests.faults --before=DIR         the same cases in another tree, too (a checkout)
     python -m tests.faults --json               outcomes as JSON
 
-An outcome is *refused* (a ValueError, or another error class of the package, of one line, raised by
-the package's own code), *right*, or bad: *wrong* (a result that it must not have), *foreign* (an
-error of a library or of Python that names no argument), *hang* (more than ten seconds). The exit
-code is the number of bad outcomes.
+An outcome is *refused* (an error of one line, raised by the package's own code, that names the
+argument and what came), *right*, or bad: *wrong* (a result that it must not have, or a refusal of
+what is right), *vague* (a refusal that does not name what is wrong), *foreign* (an error of a
+library or of Python), *hang* (more than ten seconds). The exit code is the number of bad outcomes.
 """
 
 import argparse
-import importlib.util
+import importlib
 import json
 import os
 import pathlib
@@ -64,8 +64,8 @@ def outcome(case: Any) -> Outcome:
             result = case.call()
     except Late as error:
         return Outcome("hang", str(error))
-    except Exception as error:
-        return _refusal(error)
+    except (Exception, SystemExit) as error:
+        return _refusal(case, error)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
@@ -74,16 +74,24 @@ def outcome(case: Any) -> Outcome:
     return Outcome("right" if case.right(result) else "wrong", _short(result))
 
 
-def _refusal(error: Exception) -> Outcome:
+def _refusal(case: Any, error: BaseException) -> Outcome:
     text = f"{type(error).__name__}: {error}".strip()
+    if case.right is not None:
+        return Outcome("wrong", _short(text))
     last = traceback.extract_tb(error.__traceback__)[-1]
     raised_in = last.filename
     # Not what is installed: a checkout may lie below a directory of such a name.
     inside = [f"/{package}/" in raised_in for package in PACKAGES]
-    ours = any(inside) and "site-packages" not in raised_in and last.line.startswith("raise")
-    plain = isinstance(error, ValueError | TypeError) or type(error).__module__.startswith(PACKAGES)
-    good = ours and plain and not isinstance(error, UnicodeError) and "\n" not in str(error)
-    return Outcome("refused" if good else "foreign", _short(text))
+    ours = (
+        any(inside)
+        and "site-packages" not in raised_in
+        and last.line.startswith(("raise", "sys.exit("))
+    )
+    plain = isinstance(error, ValueError | TypeError | OSError | SystemExit)
+    plain |= type(error).__module__.startswith(PACKAGES)
+    if not (ours and plain) or isinstance(error, UnicodeError) or "\n" in str(error):
+        return Outcome("foreign", _short(text))
+    return Outcome("refused" if re.search(case.says, str(error)) else "vague", _short(text))
 
 
 def _short(value: Any) -> str:
@@ -103,12 +111,11 @@ def run() -> dict[str, Outcome]:
 
 
 def load_cases(place: pathlib.Path) -> list[Any]:
-    """The cases of the file beside this one, also when `tests` is that of another tree."""
-    file = pathlib.Path(__file__).with_name("cases.py")
-    spec = importlib.util.spec_from_file_location("cases_of_faults", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.cases(place)
+    """The cases of the files beside this one, also when `tests` is that of another tree."""
+    here = pathlib.Path(__file__).parent
+    sys.path.append(os.fspath(here))
+    modules = [importlib.import_module(file.stem) for file in sorted(here.glob("*_cases.py"))]
+    return [case for module in modules for case in module.cases(place)]
 
 
 def _run_in(tree: pathlib.Path) -> dict[str, Outcome]:

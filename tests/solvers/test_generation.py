@@ -52,23 +52,43 @@ def test_the_finished_data_set_is_loadable_and_complete(tmp_path):
     assert not (tmp_path / storage.PARTS).exists()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_kill_at_ten_random_moments(tmp_path, reference, workers):
-    """Ten times all workers are killed at a random moment; then they may finish."""
-    directory, moments = tmp_path / "data", random.Random(workers)
+def check_kills(place, reference, *, workers, kills):
+    """All workers are killed at random moments; those who come after them may finish."""
+    began = time.monotonic()
+    finish(place / "first", ["--shard=0/1"])
+    usual = time.monotonic() - began  # of a start, on this machine and at this hour
+    moments, killed, made = random.Random(workers), 0, 0
     shards = [f"--shard={i}/{workers}" for i in range(workers)]
-    killed = 0
-    for _ in range(10):
-        running = [start(directory, shard, "--seconds=0.06") for shard in shards]
-        time.sleep(moments.uniform(0.1, 0.5))
+    while killed < kills:
+        directory = place / str(made)
+        running = [start(directory, shard, f"--seconds={usual / 4}") for shard in shards]
+        time.sleep(moments.uniform(0, 2 * usual))
         for process in running:
             process.kill()
             killed += process.wait() == -9
             process.stderr.close()
-    assert killed >= 5, "the moments were too late to interrupt anything"
-    codes = [start(directory, shard).wait() for shard in shards]
-    assert codes[-1] == 0
-    assert contents(directory) == reference
+        if (directory / storage.META).exists():  # the next kills are of another one
+            assert contents(directory) == reference
+            made += 1
+    finish(place / str(made), shards)
+    assert contents(place / str(made)) == reference
+
+
+def finish(directory, shards):
+    """Nobody is in the way; whoever comes last joins the blocks."""
+    workers = [start(directory, shard) for shard in shards]
+    messages = [worker.communicate()[1] for worker in workers]
+    assert 0 in [worker.returncode for worker in workers], messages
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_at_random_moments(tmp_path, reference, workers):
+    check_kills(tmp_path, reference, workers=workers, kills=4)
+
+
+@pytest.mark.slow
+def test_killed_thirty_times(tmp_path, reference):
+    check_kills(tmp_path, reference, workers=2, kills=30)
 
 
 def test_a_kill_between_the_final_files_is_repaired(tmp_path, reference, monkeypatch):

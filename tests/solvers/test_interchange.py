@@ -43,13 +43,17 @@ def burgers(directory):
     return write_dataset(directory, fields, grid=grid, equation="burgers", scale=400.0)
 
 
-def vorticity(directory):
+def vorticity(directory, equation="navier_stokes"):
     grid = {"axes": ["x", "y"], "shape": [6, 4], "centrings": ["cell"] * 2, "extent": [1.5, 1.0]}
     window = {**WINDOW, "frames": "channel"}
     fields = {"trajectory": random(3, 7, 6, 4, 1)}
     return write_dataset(
-        directory, fields, grid=grid, equation="navier_stokes", scale=1000.0, window=window
+        directory, fields, grid=grid, equation=equation, scale=1000.0, window=window
     )
+
+
+def kolmogorov(directory):
+    return vorticity(directory, "kolmogorov")
 
 
 def velocity(directory):
@@ -156,11 +160,15 @@ def test_bad_files_are_refused(tmp_path):
         pdebench.import_file(tmp_path / "a.hdf5", original, equation="darcy")
 
 
-@pytest.mark.parametrize("make", [darcy, helmholtz, burgers, vorticity, velocity])
+@pytest.mark.parametrize("make", [darcy, helmholtz, burgers, vorticity, kolmogorov, velocity])
 def test_the_well_round_trip(tmp_path, make):
     original = make(tmp_path / "ours")
     file = the_well.export_files(original, tmp_path / "well")
     meta = data.load(original).meta
+    kind = "PERIODIC" if make is kolmogorov else "OPEN"
+    with h5py.File(file) as opened:
+        conditions = opened["boundary_conditions"].values()
+        assert {condition.attrs["bc_type"] for condition in conditions} == {kind}
     the_well.import_file(file, tmp_path / "back", equation=meta["equation"], window=meta["window"])
     assert_same_data(original, tmp_path / "back")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sino_jax import data, equations
+from sino_jax.data import arrays as arrays_module
 
 
 def arrays(samples, shape=(9, 7), seed=0):
@@ -87,7 +88,8 @@ def problem(**changes):
         ({"solution": arrays(4, (9, 8, 7))[1]}, r"must be \[sample, x, y, 1\] or \[sample, x, y\]"),
         ({"solution": 1j * arrays(4)[1]}, "real numbers, got complex128"),
         ({"scale": [1.0, 2.0]}, "one for each of 4 samples"),
-        ({"scale": -1.0}, "scale must be positive"),
+        ({"scale": -1.0}, r"scale must be one positive number, .* got \[-1.0\]"),
+        ({"scale": np.inf}, r"scale must be one positive number, .* got \[inf\]"),
         ({"split": {"train": 0.5}}, "must add up to 1"),
         ({"split": "valid"}, "split must be one of"),
         ({"split": {"train": 0.95, "test": 0.05}}, "leaves nothing for"),
@@ -109,6 +111,30 @@ def test_values_that_are_not_finite_and_existing_data_are_refused(tmp_path):
     data.from_arrays(tmp_path, **problem())
     with pytest.raises(FileExistsError, match="train-1"):
         data.from_arrays(tmp_path, **problem())
+
+
+def test_scales_that_differ_in_the_last_digits_are_two(tmp_path):
+    made = data.from_arrays(tmp_path, **problem(scale=[100.0, 100.0, 100.0001, 100.0001]))
+    assert {name: (d.scale, len(d)) for name, d in made.items()} == {
+        "train-100": (100.0, 2),
+        "train-100.0001": (100.0001, 2),
+    }
+
+
+def test_a_failure_leaves_nothing_that_blocks_a_second_try(tmp_path, monkeypatch):
+    write, written = arrays_module.write, []
+
+    def full_disk(directory, *args, **options):
+        if written:
+            raise OSError("No space left on device")
+        written.append(write(directory, *args, **options))
+
+    monkeypatch.setattr(arrays_module, "write", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        data.from_arrays(tmp_path, **problem(scale=[1.0, 1.0, 2.0, 2.0]))
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    assert len(data.from_arrays(tmp_path, **problem(scale=[1.0, 1.0, 2.0, 2.0]))) == 2
 
 
 def test_many_scales_are_refused_with_a_way_out(tmp_path):

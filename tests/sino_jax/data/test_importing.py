@@ -1,5 +1,7 @@
 """Files of arrays become data sets; what a file lacks is said in one line."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,7 @@ def test_named_arrays_become_data_sets(file, tmp_path, capsys):
         (["--map=medium=nu"], "--map takes field=array with fields coefficient"),
         ([MAP, "--split=train=a"], "--split takes train, or"),
         ([MAP, "--extent=1"], "extent must be a positive length for each of x, y"),
+        ([MAP, "--extent=1,wide"], "--extent takes side lengths like 2,1, got '1,wide'"),
     ],
 )
 def test_what_is_missing_is_one_line(arguments, message, file, tmp_path):
@@ -60,6 +63,25 @@ def test_what_is_missing_is_one_line(arguments, message, file, tmp_path):
 def test_another_kind_of_file_is_refused(tmp_path):
     path = tmp_path / "text.npz"
     path.write_text("no arrays")
-    for layout in ("npz", "hdf5"):
-        with pytest.raises(SystemExit, match="error: "):
-            importing.main([layout, str(path), str(tmp_path / "out"), "--equation=darcy"])
+    np.savez(tmp_path / "objects.npz", solution=np.array([{}]))
+    os.mkfifo(tmp_path / "pipe")
+    for layout, name, message in [
+        ("npz", "text.npz", "cannot be read as an .npz file"),
+        ("hdf5", "text.npz", "cannot be read as HDF5"),
+        ("npz", "objects.npz", "only plain arrays are read"),
+        ("npz", "pipe", "must be an ordinary file"),
+        ("hdf5", "pipe", "must be an ordinary file"),
+    ]:
+        arguments = [layout, str(tmp_path / name), str(tmp_path / "out"), "--equation=darcy"]
+        with pytest.raises(SystemExit, match=f"error: .*{message}"):
+            importing.main(arguments)
+
+
+def test_values_in_another_file_are_not_read(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as stored:
+        stored["solution"] = h5py.ExternalLink("/elsewhere.h5", "/u")
+        stored.create_dataset("coefficient", (2, 3), "f4", external=[("/etc/hostname", 0, 24)])
+    with pytest.raises(ValueError, match="--map asks for solution=solution, which .* not hold"):
+        importing.read("hdf5", tmp_path / "a.h5", {"solution": "solution"})
+    assert importing.read("hdf5", tmp_path / "a.h5", {}) == {}

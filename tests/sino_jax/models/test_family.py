@@ -11,14 +11,6 @@ from sino_jax.nn import bands, layers
 from tests.sino_jax.models.test_models import SCALE, _count, _inputs, _model
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _fast_compilation():
-    """Compiling takes most of the time here, running next to none."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def test_cells_and_nodes_of_linear_fields_agree():
     x, y = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 6), indexing="ij")
     field = jnp.asarray(3 * x - 2 * y + 1, jnp.float32)[None, :, :, None]

@@ -26,14 +26,6 @@ NAMES = sorted(SMALL)
 CONVOLUTIONAL = ("unet", "cno", "fno_unet")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _fast_compilation():
-    """Compiling takes most of the time here, running next to none."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def _periodic(name):
     periodic = {"periodic": True} if name in CONVOLUTIONAL else {}
     return dict(coordinates=False, centring="cell", **periodic)
@@ -76,6 +68,13 @@ def test_every_parameter_has_a_gradient(name):
 
     for path, leaf in jax.tree_util.tree_leaves_with_path(gradient(variables)):
         assert jnp.linalg.norm(leaf) > 0, path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_channel_is_wide_enough(name):
+    model, inputs = _model(name, hidden_channels=1), _inputs()
+    shapes = jax.eval_shape(model.init, jax.random.key(0), inputs, SCALE)
+    assert all(0 not in leaf.shape for leaf in jax.tree.leaves(shapes))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -203,8 +202,9 @@ def test_without_embeddings_sino_is_the_plain_shared_kernel():
     kernel = _KernelOfSino(out_channels=2, **fields)
     ours = kernel.apply(variables, spectrum, method=_KernelOfSino.core)
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
-    other_scale = jax.jit(model.apply)(variables, inputs, 10 * SCALE)
-    np.testing.assert_array_equal(other_scale, jax.jit(model.apply)(variables, inputs, SCALE))
+    apply = jax.jit(model.apply)
+    other_scale = apply(variables, inputs, 10 * SCALE)
+    np.testing.assert_array_equal(other_scale, apply(variables, inputs, SCALE))
 
 
 @pytest.mark.parametrize("name", ["fno", "sino", "sino_u"])
@@ -213,22 +213,21 @@ def test_each_embedding_flag_changes_one_thing(name, form):
     """Only the scale flag lets the scale in; the frequency flag changes the outputs by itself."""
     inputs = _inputs((16, 16))
 
-    def outputs(scale_informed, frequency_embedding, scale):
-        flags = dict(scale_informed=scale_informed, frequency_embedding=frequency_embedding)
-        model = _model(name, scale_embedding=form, n_layers=1, **flags)
+    def outputs(**flags):
+        """At two scales."""
+        off = dict(scale_informed=False, frequency_embedding=False)
+        model = _model(name, scale_embedding=form, n_layers=1, **off | flags)
         # Parameters that two of these models share are equal.
-        variables = _variables(model, inputs)
-        return jax.jit(model.apply)(variables, inputs, scale)
+        variables, apply = _variables(model, inputs), jax.jit(model.apply)
+        return [apply(variables, inputs, scale) for scale in (SCALE, 5 * SCALE)]
 
-    plain = outputs(False, False, SCALE)
-    np.testing.assert_array_equal(plain, outputs(False, False, 5 * SCALE))
-    with_frequency = outputs(False, True, SCALE)
-    np.testing.assert_array_equal(with_frequency, outputs(False, True, 5 * SCALE))
-    assert jnp.linalg.norm(with_frequency - plain) > 1e-3 * jnp.linalg.norm(plain)
-    with_scale = outputs(True, False, SCALE)
-    assert jnp.linalg.norm(with_scale - plain) > 1e-3 * jnp.linalg.norm(plain)
-    change = outputs(True, False, 5 * SCALE) - with_scale
-    assert jnp.linalg.norm(change) > 1e-3 * jnp.linalg.norm(plain)
+    plain, *again = outputs()
+    np.testing.assert_array_equal(plain, again[0])
+    with_frequency, *again = outputs(frequency_embedding=True)
+    np.testing.assert_array_equal(with_frequency, again[0])
+    with_scale, at_other_scale = outputs(scale_informed=True)
+    for one, other in ((with_frequency, plain), (with_scale, plain), (at_other_scale, with_scale)):
+        assert jnp.linalg.norm(one - other) > 1e-3 * jnp.linalg.norm(plain)
 
 
 # Untruncated, the features of growing frequencies amplify the tail of the spectrum: convergence is

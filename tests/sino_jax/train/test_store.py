@@ -61,8 +61,11 @@ def test_saving_does_not_see_what_happens_to_the_state_afterwards(tmp_path):
 
 
 def evaluated(error):
-    results = {} if error is None else {"test-4": {"relative_l2": error}}
-    return {**META, "evaluation": results}
+    """Test data is worse the better the validation data: only the latter ranks."""
+    results = {"test-4": {"relative_l2": 0.0 if error is None else 1 / error}}
+    if error is not None:
+        results["val-4"] = {"relative_l2": error}
+    return {**META, "evaluation": results, "validation": ["val-4"]}
 
 
 def test_the_newest_and_the_best_are_kept(tmp_path):
@@ -97,7 +100,9 @@ def test_the_best_is_the_one_of_least_error_and_of_equal_ones_the_newest(tmp_pat
     with open_store(tmp_path, keep=4) as store:
         store.save(make_state(5), evaluated(None))
         store.wait()
-        with pytest.raises(checkpoint.CheckpointError, match="no evaluated checkpoint"):
+        with pytest.raises(
+            checkpoint.CheckpointError, match="evaluated on validation data: name some"
+        ):
             checkpoint.best(tmp_path)
         for step, error in [(10, 0.25), (20, 0.25), (30, 0.5)]:
             store.save(make_state(step), evaluated(error))

@@ -68,6 +68,16 @@ def test_what_makes_no_sense_is_refused_before_data_is_read(changes, message):
         tasks.build(config)
 
 
+@pytest.mark.parametrize("base", ["harmonic", "helmholtz"])
+def test_a_base_that_reads_the_coefficient_has_it_as_it_is(two_grids, base):
+    config = runs.fno_config(two_grids, data={"normalise": True})
+    config["model"] |= {"base": base}
+    if base == "helmholtz":
+        config["model"] |= {"out_channels": 2, "boundary_channels": 8}
+    with pytest.raises(ValueError, match=f"data.normalise must be False for the base '{base}'"):
+        tasks.build(configs.complete(config))
+
+
 def test_sizes_that_fit_no_grid_are_refused(two_grids):
     with pytest.raises(ValueError, match="no sub-domain of .* fits into the training grid"):
         build(two_grids, sub_sizes=(9, 13))
@@ -86,13 +96,17 @@ def test_evaluation_outside_of_the_range_warns_once_and_names_it(two_grids, tmp_
         runs.write_darcy(tmp_path / f"test-{scale:g}", scale=scale, samples=2, split="test")
         for scale in (1.0, 3.0, 8.0)
     ]
-    config = configs.complete(runs.fno_config(two_grids, test))
+    val = runs.write_darcy(tmp_path / "val-3", scale=3.0, samples=2, split="val")
+    config = configs.complete(runs.fno_config(two_grids, test, data={"val": (val,)}))
     task = tasks.build(config)
     mesh = parallel.data_mesh()
     params = task.init(jax.random.key(0))
     with pytest.warns(ScaleWarning, match="scale 1, 8 is outside the range 2 to 4") as record:
-        task.evaluate(params, mesh)
+        during, final = (task.evaluate(params, mesh, last=last) for last in (False, True))
     assert len(record) == 1
+    # Test data is evaluated at the end only, and never ranks a checkpoint.
+    assert list(during) == task.meta["validation"] == ["val-3"]
+    assert list(final) == ["val-3", "test-1", "test-3", "test-8"]
 
 
 @pytest.mark.parametrize(

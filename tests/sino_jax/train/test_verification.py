@@ -118,7 +118,15 @@ def test_shapes_that_contradict_the_meta_data_are_refused(tmp_path, changes, mes
 def test_what_training_is_not_meant_for_is_refused(tmp_path):
     train = runs.write_darcy(tmp_path / "train-4")
     test = runs.write_darcy(tmp_path / "test-4", split="test")
-    assert [len(sets) for sets in load([train], [test])] == [1, 1]
+    val = runs.write_darcy(tmp_path / "val-4", split="val")
+    found = load([train], [test], val=(val,))
+    assert {use: [d.split for d in sets] for use, sets in found.items()} == {
+        "train": ["train"], "val": ["val"], "test": ["test"]
+    }  # fmt: skip
+    with pytest.raises(
+        ValueError, match="data.val must name data of the split 'val', but .*test-4"
+    ):
+        load([train], val=(test,))
     with pytest.raises(ValueError, match="data of the split 'train', but .*test-4 is of the split"):
         load([train, test])
     with pytest.raises(ValueError, match="config.data.train must name at least one data set"):
