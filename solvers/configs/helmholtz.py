@@ -1,7 +1,10 @@
 """Helmholtz equation in smooth random media; the scale is the wave number k.
 
 The ``paper`` preset has 64 to 1024 cells a side for k = 1 to 100, that is about 64 points for a
-wave length at k = 5 and above; ``small`` and ``long`` have half the cells, and k up to 50.
+wave length at k = 5 and above; ``small`` and ``long`` have half the cells, and k up to 50. With
+Dirichlet data a medium of mean 1 resonates at k = π √(m² + n²) = 4.4, 7.0, 8.9, 9.9, 11.3, ...: the
+validation scales keep away from the isolated ones, where a small error of the data is a large one
+of the solution.
 
     python -m solvers.generate --config=solvers/configs/helmholtz.py:small
 """
@@ -13,13 +16,13 @@ COMMON = {
     "seed": 0,
     "dtype": "float32",
     "train_scales": (5, 10, 25),
-    "val_scales": (1.5, 3, 7, 16, 36),
+    "val_scales": (1.5, 3, 6, 10, 36),
     "block_points": 2**17,
     "limits": {"residual": 1e-12, "growth": 100.0},
 }
 HALF_GRIDS = (
     *((k, 33) for k in (1, 1.5, 2, 3, 5)),
-    *((7, 49), (10, 65), (16, 97), (25, 129), (36, 193), (50, 257)),
+    *((6, 41), (10, 65), (25, 129), (36, 193), (50, 257)),
 )
 PRESETS = {
     "tiny": {
