@@ -114,6 +114,20 @@ def test_rows_are_run_once_and_their_results_are_kept(tmp_path, rows, places, mo
     assert end.value.code == 0
 
 
+def test_results_that_nobody_waited_for_are_kept(tmp_path, rows, places, monkeypatch):
+    """A row goes on when its campaign is killed, and may end when no other one looks."""
+    result = {"errors": {"test-4": {"relative_l2": 0.1}}, "core_minutes": 1.0}
+    for row in rows:
+        tables.write(result, row.workdir / runner.RESULT)
+    monkeypatch.setattr(queue.subprocess, "Popen", None)
+    arguments = [str(tmp_path / "rows.txt")]
+    arguments += [f"--{name}={getattr(places, name)}" for name in ("data", "runs", "results")]
+    with pytest.raises(SystemExit) as end:
+        campaign.main(arguments)
+    assert end.value.code == 0
+    assert [tables.read(row.kept) for row in rows] == [result, result]
+
+
 def test_a_failed_row_does_not_stop_the_others(rows, places, monkeypatch):
     stand_in(monkeypatch, "import sys; sys.exit(3)")
     state = queue.Queue(rows, places)
