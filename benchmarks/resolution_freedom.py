@@ -48,20 +48,22 @@ def main() -> None:
         print(f"| {label} | {' | '.join(f'{error:.1e}' for error in errors)} |")
 
 
-def differences(fields: Mapping, grids: Sequence[tuple[int, int]] = GRIDS) -> list[float]:
+def differences(
+    fields: Mapping, grids: Sequence[tuple[int, int]] = GRIDS, *, finest: int = FINEST
+) -> list[float]:
     """Relative differences to the finest grid at common points, for each of `grids`."""
     model = models.build({"centring": "cell", **fields})
     scale = jnp.array([3.0])
     variables = jax.jit(model.init)(jax.random.key(1), smooth_fields(32, 32), scale)
     apply = jax.jit(model.apply)
-    finest = apply(variables, smooth_fields(FINEST, FINEST), scale)
+    limit = apply(variables, smooth_fields(finest, finest), scale)
     errors = []
     for shape in grids:
-        common = [math.gcd(n, FINEST) for n in shape]
+        common = [math.gcd(n, finest) for n in shape]
         here = tuple(slice(None, None, n // c) for n, c in zip(shape, common, strict=True))
-        there = tuple(slice(None, None, FINEST // c) for c in common)
+        there = tuple(slice(None, None, finest // c) for c in common)
         outputs = apply(variables, smooth_fields(*shape), scale)[0][here]
-        reference = finest[0][there]
+        reference = limit[0][there]
         errors.append(float(jnp.linalg.norm(outputs - reference) / jnp.linalg.norm(reference)))
     return errors
 

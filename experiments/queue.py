@@ -101,7 +101,10 @@ class Queue:
         return [row for row in self.rows if row.workdir in self._failed]
 
     def finished(self) -> bool:
-        return not self.under_way and not self.left()
+        """Whether nothing is left, and all results are kept: also those of rows that went on alone
+        when an earlier campaign was killed."""
+        kept = all(row.kept.exists() for row in self.rows if row.workdir not in self._failed)
+        return kept and not self.under_way and not self.left()
 
     def advance(self) -> list[str]:
         """Collects what has ended and starts what can start; says so in a line each."""

@@ -5,6 +5,7 @@ statistics of the training data. Training, evaluation and `sino_jax.operator` al
 data is treated as training data was.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,7 +54,13 @@ def build(
 def init(model: nn.Module, equation: Equation, grid: tuple[int, ...], key: Key) -> Any:
     """Random weights of a model for inputs of an equation; they do not depend on the grid."""
     inputs = jnp.zeros((1, *grid, equation.input_channels))
-    return jax.jit(model.init)(key, inputs, jnp.ones((1,)))
+    return _init(model, key, inputs, jnp.ones((1,)))
+
+
+# One for all: equal models are traced and compiled once.
+@functools.partial(jax.jit, static_argnums=0)
+def _init(model: nn.Module, key: Key, inputs: Any, scale: Any) -> Any:
+    return model.init(key, inputs, scale)
 
 
 def _coefficient_statistics(

@@ -8,6 +8,7 @@ An outcome is *refused* (an error of one line, raised by the package's own code,
 argument and what came), *right*, or bad: *wrong* (a result that it must not have, or a refusal of
 what is right), *vague* (a refusal that does not name what is wrong), *foreign* (an error of a
 library or of Python), *hang* (more than ten seconds). The exit code is the number of bad outcomes.
+In another tree, what is tried may be *absent*.
 """
 
 import argparse
@@ -41,8 +42,8 @@ class Outcome(NamedTuple):
     detail: str
 
     @property
-    def bad(self) -> bool:
-        return self.kind not in ("refused", "right")
+    def good(self) -> bool:
+        return self.kind in ("refused", "right")
 
 
 def outcome(case: Any) -> Outcome:
@@ -76,6 +77,9 @@ def outcome(case: Any) -> Outcome:
 
 def _refusal(case: Any, error: BaseException) -> Outcome:
     text = f"{type(error).__name__}: {error}".strip()
+    missing = isinstance(error, AttributeError) and str(error).startswith("module ")
+    if missing or isinstance(error, ImportError):
+        return Outcome("absent", _short(text))
     if case.right is not None:
         return Outcome("wrong", _short(text))
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -101,7 +105,8 @@ def _short(value: Any) -> str:
         value = np.asarray(value).ravel()[:4].tolist()
     text = " ".join(str(value).split())
     # Temporary directories have names of their own in every run.
-    return re.sub(rf"{tempfile.gettempdir()}/tmp\w+", "/tmp", text)[:110]
+    text = re.sub(rf"{tempfile.gettempdir()}/tmp\w+", "/tmp", text)
+    return re.sub(r"process \d+ on [^\s:]+", "process N on HOST", text)[:110]
 
 
 def run() -> dict[str, Outcome]:
@@ -137,9 +142,11 @@ def table(columns: dict[str, dict[str, Outcome]]) -> str:
                    (column[name] for column in columns.values())]  # fmt: skip
         lines.append(f"| {name} | " + " | ".join(entries) + " |")
     for title, column in columns.items():
-        bad = sum(o.bad for o in column.values())
+        good = sum(o.good for o in column.values())
+        absent = sum(o.kind == "absent" for o in column.values())
         lines.append(
-            f"\n{title}: {len(column) - bad} of {len(column)} cases refused or right, {bad} not."
+            f"\n{title}: {good} of {len(column)} cases refused or right, "
+            f"{len(column) - good - absent} not, {absent} of what there is not."
         )
     return "\n".join(lines)
 
@@ -156,7 +163,7 @@ def main() -> None:
         sys.stdout.write(table({"before": _run_in(arguments.before.resolve()), "now": now}) + "\n")
     else:
         sys.stdout.write(table({"now": now}) + "\n")
-    sys.exit(min(sum(o.bad for o in now.values()), 100))
+    sys.exit(min(sum(not o.good for o in now.values()), 100))
 
 
 if __name__ == "__main__":

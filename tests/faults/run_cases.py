@@ -87,7 +87,7 @@ def cases(place: pathlib.Path) -> list[Case]:
             fields["solution"][1, 2, 2] = values
             options = {"equation": "darcy", "scale": 4.0, **changes}
             runs.write_dataset(path, fields, **options)
-            train.fit(runs.fno_config([str(path)], steps=1), root / "unfit")
+            train.fit(runs.fno_config([str(path)], steps=1), path.with_suffix(".run"))
 
         return call
 
@@ -152,7 +152,7 @@ def cases(place: pathlib.Path) -> list[Case]:
         Case("arrays", "solution with NaN", arrays(solution=bad * NAN), "solution.*NaN"),
         Case("arrays", "solution of complex numbers", arrays(solution=bad * 1j), "complex128"),
         Case("arrays", "scale of NaN", arrays(scale=NAN), "scale.*nan"),
-        Case("arrays", "two scales for three samples", arrays(scale=np.ones(3)), "scale"),
+        Case("arrays", "three scales for two samples", arrays(scale=np.ones(3)), "scale"),
         Case("arrays", "shares that do not add up", arrays(split={"train": 0.5}), "split"),
         Case("arrays", "a share in words", arrays(split={"train": "all"}), "split.*'all'"),
         Case("arrays", "scale in words", arrays(scale="large"), "scale.*'large'"),

@@ -114,7 +114,7 @@ def test_evaluation_outside_of_the_range_warns_once_and_names_it(two_grids, tmp_
     [
         ((4.0,), 4.0, None),
         ((5.0, 25.0, 10.0), [5.0, 7.0, 25.0], None),
-        ((4.0,), 2.0, "scale 2 is outside the range 4 to 4"),
+        ((4.0,), 2.0, "scale 2 is outside the scale 4"),
         ((5.0, 25.0), np.array([50.0, 1.0, 50.0]), "scale 1, 50 is outside the range 5 to 25"),
     ],
 )
