@@ -91,17 +91,13 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
 
 
 def _on_heat_base(name: str | None, fields: dict[str, Any]) -> WithHeatBase:
-    """To the model inside, base and traces are what its output is proportional to."""
     extent = fields.pop("base_extent", None)
     if not isinstance(extent, tuple) or len(extent) != 2:
         raise ValueError(f"base_extent must be the window's (time, length), got {extent!r}")
     for side in extent:
         checks.number("base_extent", side, low=0)
-    channels = BURGERS.input_channels + 1
-    more = {"in_channels": channels + 1, "boundary_channels": channels}
-    return WithHeatBase(
-        model=build({"name": name, **fields, **more}), extent=tuple(map(float, extent))
-    )
+    model = build({"name": name, **fields, "in_channels": BURGERS.input_channels + 1})
+    return WithHeatBase(model=model, extent=tuple(map(float, extent)))
 
 
 # Zero is a meaning of its own: no boundary data, the spacing of the input.

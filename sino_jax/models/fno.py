@@ -26,7 +26,6 @@ boundaries are no neighbours. The field outside is zero and never stored.
 from typing import Literal
 
 import flax.linen as nn
-import jax.numpy as jnp
 from jaxtyping import Array
 
 from sino_jax.models.frame import Model, Outputs
@@ -85,7 +84,7 @@ class FNO(Model, kw_only=True):
         return self.project(field)
 
     def lift(self, features: RealBatch) -> Array:
-        """Features of the input to the hidden field, ``[*grid, batch, channel]`` from here on."""
+        """Features of the input to the hidden field."""
         hidden = max(1, int(self.lifting_channel_ratio * self.hidden_channels))
         lifting = layers.ChannelMlp(
             hidden,
@@ -93,7 +92,7 @@ class FNO(Model, kw_only=True):
             initialisation=self.initialisation,
             name="lifting",
         )
-        return lifting(jnp.moveaxis(features, 0, -2))
+        return lifting(spectral.to_field(features))
 
     def project(self, field: layers.Field) -> Array:
         """The hidden field to the output channels, batch-first again."""
@@ -104,7 +103,7 @@ class FNO(Model, kw_only=True):
             initialisation=self.initialisation,
             name="projection",
         )
-        return jnp.moveaxis(projection(field), -2, 0)
+        return spectral.from_field(projection(field))
 
     def block(self, layer: int, width: int, *, last: bool) -> layers.PointwiseBlock:
         """The pointwise part of a layer, around the integral."""
@@ -135,7 +134,7 @@ class FNO(Model, kw_only=True):
 
     def _integral(self, field: layers.Field, scale: Scale, *, name: str) -> layers.Field:
         """K: transform, modulate, apply the kernel, transform back."""
-        grid = field.shape[:-2]
+        grid = spectral.grid_of(field)
         period = self.period(grid)
         spectrum = spectral.transform(field, self.kept_modes(period), period=period)
         spectrum = self.modulation(name)(spectrum, scale)

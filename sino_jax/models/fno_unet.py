@@ -4,8 +4,6 @@ On the way down, the first `n_fourier_levels` levels add an integral operator wi
 of their modes to the convolution block (https://arxiv.org/abs/2209.15616, "U-F1Net", "U-F2Net").
 """
 
-import jax.numpy as jnp
-
 from sino_jax.models.frame import Outputs
 from sino_jax.models.unet import ConvolutionBlock, UNet
 from sino_jax.nn import bands, layers, spectral
@@ -33,10 +31,12 @@ class FNOUNet(UNet, kw_only=True):
             return local
         n_modes = tuple(max(1, m // 2**level) for m in self.n_modes)
         grid = field.shape[1:-1]
-        spectrum = spectral.transform(jnp.moveaxis(field, 0, -2), bands.kept_modes(n_modes, grid))
+        spectrum = spectral.transform(spectral.to_field(field), bands.kept_modes(n_modes, grid))
         mixed = layers.TensorKernel(width, n_modes, self.initialisation, name=f"kernel_{level}")(
             spectrum
         )
-        integral = jnp.moveaxis(spectral.inverse(mixed, grid), -2, 0)
-        skip = layers.Pointwise(width, initialisation=self.initialisation, name=f"skip_{level}")
+        integral = spectral.from_field(spectral.inverse(mixed, grid))
+        skip = layers.Pointwise(
+            width, initialisation=self.initialisation, axis=-1, name=f"skip_{level}"
+        )
         return local + gelu(integral + skip(field))

@@ -38,7 +38,7 @@ class SINOU(SINO, kw_only=True):
     @nn.compact
     def core(self, features: RealBatch, scale: Scale) -> Outputs:
         field = self.lift(features)
-        grid = field.shape[:-2]
+        grid = spectral.grid_of(field)
         period = self.period(grid)
         skips: Spectra | None = None
         for layer in range(self.n_layers):

@@ -33,7 +33,7 @@ class UNO(FNO, kw_only=True):
         if self.n_layers is not None:
             raise ValueError("n_layers of a UNO follows from n_levels: leave it out")
         field = self.lift(features)
-        grids = [field.shape[:-2]]
+        grids = [spectral.grid_of(field)]
         periods = [self.period(grids[0])]
         for _ in range(1, self.n_levels):
             grid, period = coarser(grids[-1], periods[-1])
@@ -49,7 +49,7 @@ class UNO(FNO, kw_only=True):
             if layer < self.n_levels - 1:
                 passed.append(field)
             elif layer >= self.n_levels:
-                field = jnp.concatenate([field, passed[level]], axis=-1)
+                field = jnp.concatenate([field, passed[level]], axis=1)
         return self.project(field)
 
     def _layer(

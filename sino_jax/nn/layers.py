@@ -1,4 +1,4 @@
-"""Flax layers over `spectral` and `embedding`; fields ``[*grid, batch, channel]``."""
+"""Flax layers over `spectral` and `embedding`; fields ``[first, channel, batch, *rest]``."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from sino_jax.grid import Centring
 from sino_jax.nn import bands, embedding, spectral
 from sino_jax.nn.activation import gelu
-from sino_jax.nn.products import tall_product
+from sino_jax.nn.products import channel_product, tall_product
 from sino_jax.types import Scale
 
 Field = spectral.Field
@@ -64,28 +64,40 @@ def padded_period(grid: Sequence[int], *, padding: float, centring: Centring) ->
 
 
 class Pointwise(nn.Module):
-    """An affine map of the channels, or of their GeLU, the same at every point."""
+    """An affine map of the channels, or of their GeLU, the same at every point.
+
+    Attributes:
+      axis: of the channels, 1 as in a field, or -1.
+    """
 
     features: int
     activate: bool = False
     use_bias: bool = True
     initialisation: str = "small"
+    axis: Literal[1, -1] = 1
 
     @nn.compact
-    def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
-        channels = field.shape[-1]
+    def __call__(self, field: Float[Array, "..."]) -> Float[Array, "..."]:
+        channels = field.shape[self.axis]
         if start(self.initialisation).uniform:
             of_kernel = of_bias = _uniform(channels**-0.5)
         else:
             of_kernel, of_bias = nn.initializers.lecun_normal(), nn.initializers.zeros
         kernel = self.param("kernel", of_kernel, (channels, self.features))
+        kernel = kernel.astype(field.dtype)
         # Flat matrices: contracting several axes at once in the gradient is much slower.
-        rows = field.reshape(-1, channels)
-        mapped = tall_product(rows, kernel.astype(field.dtype), self.activate)
+        if self.axis == 1:
+            first, _, *others = field.shape
+            blocks = field.reshape(first, channels, -1)
+            mapped = channel_product(blocks, kernel, self.activate)
+            shape, of_channels = (first, self.features, *others), (1, -1, 1)
+        else:
+            mapped = tall_product(field.reshape(-1, channels), kernel, self.activate)
+            shape, of_channels = (*field.shape[:-1], self.features), (1, -1)
         if self.use_bias:
             bias = self.param("bias", of_bias, (self.features,))
-            mapped = mapped + bias.astype(field.dtype)[None]
-        return mapped.reshape(*field.shape[:-1], self.features)
+            mapped = mapped + bias.astype(field.dtype).reshape(of_channels)
+        return mapped.reshape(shape)
 
 
 class ChannelMlp(nn.Module):
@@ -97,7 +109,7 @@ class ChannelMlp(nn.Module):
     initialisation: str = "small"
 
     @nn.compact
-    def __call__(self, field: Float[Array, "*shape channel"]) -> Float[Array, "*shape out"]:
+    def __call__(self, field: Field) -> Field:
         kind = {"initialisation": self.initialisation}
         hidden = Pointwise(self.hidden, activate=self.activate, name="inner", **kind)(field)
         return Pointwise(self.features, activate=True, name="outer", **kind)(hidden)
@@ -124,7 +136,7 @@ class PointwiseBlock(nn.Module):
         mixed = integral + Pointwise(self.features, name="skip", **kind)(field)
         mlp = ChannelMlp(self.hidden, self.features, activate=not self.linear, name="mlp", **kind)
         gate = self.param("gate", nn.initializers.ones, (self.features,)).astype(field.dtype)
-        gated = gate.reshape(*(1,) * (field.ndim - 1), self.features) * field
+        gated = gate.reshape(1, -1, *(1,) * (field.ndim - 2)) * field
         result = mlp(mixed) + gated
         return result if self.linear else gelu(result)
 
@@ -193,9 +205,9 @@ class Modulation(nn.Module):
                 features = embedding.scale_features(
                     scale, self.n_features, log=self.log_scale, **options
                 )
-            of_scale = Pointwise(channels, use_bias=inverse, initialisation="unit", name="scale")(
-                features
-            )
+            of_scale = Pointwise(
+                channels, use_bias=inverse, initialisation="unit", axis=-1, name="scale"
+            )(features)
             hidden.append(of_scale.reshape(*(1,) * len(shape), *of_scale.shape))
         if self.frequency_embedding:
             if self.form == "octaves":
@@ -212,7 +224,7 @@ class Modulation(nn.Module):
             )(features)
             hidden.append(jnp.expand_dims(of_frequency, -2))
         outputs = 2 * channels if self.complex_factor else channels
-        factor = Pointwise(outputs, activate=True, initialisation="unit", name="factor")
+        factor = Pointwise(outputs, activate=True, initialisation="unit", axis=-1, name="factor")
         if inverse:
             return factor(sum(hidden))
         one = jnp.ones(channels, spectrum.dtype)

@@ -73,6 +73,50 @@ def _block_length(rows: int) -> int:
 tall_product.defvjp(_forward, _backward)
 
 
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def channel_product(
+    field: Float[Array, "block channel point"], matrix: Float[Array, "channel out"], activate: bool
+) -> Float[Array, "block out point"]:
+    """matrix.T @ block, or matrix.T @ gelu(block), for each block of the field.
+
+    The gradient keeps the field and its GeLU, as that of `tall_product` does.
+    """
+    return _to_each_block(matrix.T, gelu(field) if activate else field)
+
+
+def _to_each_block(matrix: Array, blocks: Array) -> Array:
+    return jnp.broadcast_to(matrix, (len(blocks), *matrix.shape)) @ blocks
+
+
+def _channel_forward(
+    field: Array, matrix: Array, activate: bool
+) -> tuple[Array, tuple[Array, ...]]:
+    active = gelu(field) if activate else field
+    return _to_each_block(matrix.T, active), (field, active, matrix)
+
+
+def _channel_backward(
+    activate: bool, residuals: tuple[Array, ...], cotangent: Array
+) -> tuple[Array, Array]:
+    field, active, matrix = residuals
+    backward = _to_each_block(matrix, cotangent)
+    if activate:
+        backward = backward * gelu_slope(field)
+    return backward, _sum_of_products(active, cotangent)
+
+
+def _sum_of_products(
+    left: Float[Array, "block channel point"], right: Float[Array, "block out point"]
+) -> Float[Array, "channel out"]:
+    """The sum over blocks of left @ right.T."""
+    if left.shape[1] < right.shape[1]:  # faster with the wider factor on the left
+        return _sum_of_products(right, left).T
+    return jax.lax.dot_general(left, right, (((2,), (2,)), ((0,), (0,)))).sum(0)
+
+
+channel_product.defvjp(_channel_forward, _channel_backward)
+
+
 @jax.custom_vjp
 def mode_product(
     rows: Float[Array, "mode row channel"], matrices: Float[Array, "mode channel out"]

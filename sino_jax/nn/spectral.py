@@ -1,8 +1,10 @@
 """Truncated real Fourier transforms, and linear maps between Fourier coefficients.
 
-Fields are *grid-first*, ``[*grid, batch, channel]``, and spectra *mode-first*, ``[*modes, 2, batch,
-channel]``, the axis of length 2 holding real and imaginary parts. In these orders every step is a
-product of flattened matrices, and nothing as large as a field is ever transposed.
+Fields are ``[first, channel, batch, *rest]``: the first axis of the grid, then channel and batch,
+then the other axes of the grid. So a transform of the first axis, one of the last and a map of the
+channels are products of flattened matrices, nothing as large as a field is ever transposed, and the
+loops of pointwise functions are long however few the channels are. Spectra are *mode-first*,
+``[*modes, 2, batch, channel]``, the axis of length 2 holding real and imaginary parts.
 
     f_hat(ξ) = 1/P Σ_x f(x) e^{-2πi ξ·x/P},     f(x) = Σ_ξ f_hat(ξ) e^{2πi ξ·x/P}
 
@@ -24,7 +26,7 @@ from sino_jax.nn import backend, bands, dft
 from sino_jax.nn.activation import gelu
 from sino_jax.nn.products import mode_product
 
-Field = Float[Array, "*grid batch channel"]
+Field = Float[Array, "first channel batch *rest"]
 Spectrum = Float[Array, "*modes 2 batch channel"]
 Method = Literal["auto", "matrix", "fft"]
 METHODS = ("auto", "matrix", "fft")
@@ -44,6 +46,21 @@ class SharedWeights(NamedTuple):
     imag: Float[Array, "channel out"]
 
 
+def to_field(array: Float[Array, "batch first *rest channel"]) -> Field:
+    """A field from an array that is batch-first and channel-last."""
+    return jnp.moveaxis(array, (1, -1), (0, 1))
+
+
+def from_field(field: Field) -> Float[Array, "batch first *rest channel"]:
+    """Inverse of `to_field`."""
+    return jnp.moveaxis(field, (0, 1), (1, -1))
+
+
+def grid_of(field: Field) -> tuple[int, ...]:
+    """Points of a field on each axis of its grid."""
+    return (field.shape[0], *field.shape[3:])
+
+
 def transform(
     field: Field,
     modes: Sequence[int],
@@ -54,7 +71,7 @@ def transform(
     """Fourier coefficients of a real field, truncated to the band `modes`.
 
     Args:
-      field: real, ``[*grid, batch, channel]``.
+      field: real, ``[first, channel, batch, *rest]``.
       modes: band on each grid axis (see `bands`); their number is the dimension.
       period: points of the period on each axis, at least the grid's.
       method: "matrix" products with the DFT matrix, the "fft", or whichever is cheaper.
@@ -62,20 +79,18 @@ def transform(
     Raises:
       ValueError: a band that the period cannot hold, a period shorter than the grid, bad method.
     """
-    *grid, batch, channel = field.shape
+    grid = grid_of(field)
     period = _checked_period(grid, modes, period)
     if _chosen(method, grid, modes, period) == "fft":
-        return dft.fft_transform(field, modes, period)
+        return dft.fft_transform(jnp.moveaxis(field, (1, 2), (-1, -2)), modes, period)
     first = dft.forward_matrix(grid[0], modes[0], period[0]).astype(field.dtype)
-    array = first @ field.reshape(grid[0], -1)
-    # One axis at a time: [finished modes, re/im, points, rest] -> [.., modes, re/im, rest].
-    finished = modes[0]
-    for points, kept, length in zip(grid[1:], modes[1:], period[1:], strict=True):
-        waves = dft.forward_waves(points, kept, length).astype(field.dtype)
-        parts = _left_multiply(waves, array.reshape(2 * finished, points, -1))
-        array = _join_signs(parts.reshape(finished, 2, len(waves), -1))
-        finished *= len(waves)
-    return array.reshape(*bands.band_shape(modes), 2, batch, channel)
+    array = _left_multiply(first, field.reshape(1, grid[0], -1))
+    array = array.reshape(modes[0], 2, *field.shape[1:])
+    # The last axis first, which leaves the others less work: [mode, re/im, channel, batch, *rest].
+    for axis in reversed(range(1, len(grid))):
+        waves = dft.forward_waves(grid[axis], modes[axis], period[axis]).astype(field.dtype)
+        array = _join_signs(_along(waves, array, axis + 3), axis + 3)
+    return jnp.moveaxis(array, (1, 2, 3), (-3, -1, -2))
 
 
 def inverse(
@@ -94,15 +109,14 @@ def inverse(
     modes = bands.modes_of(shape)
     period = _checked_period(grid, modes, period)
     if _chosen(method, grid, modes, period) == "fft":
-        return dft.fft_inverse(spectrum, grid, modes, period)
-    array, rest = spectrum, batch * channel
-    for axis in reversed(range(1, len(grid))):
+        return jnp.moveaxis(dft.fft_inverse(spectrum, grid, modes, period), (-1, -2), (1, 2))
+    array = jnp.moveaxis(spectrum, (-3, -1, -2), (1, 2, 3))
+    for axis in range(1, len(grid)):
         waves = dft.inverse_waves(grid[axis], modes[axis], period[axis]).astype(spectrum.dtype)
-        parts = _split_signs(array.reshape(math.prod(shape[:axis]), shape[axis], 2, -1))
-        array = _left_multiply(waves, parts.reshape(-1, shape[axis], rest))
-        rest *= grid[axis]
+        array = _along(waves, _split_signs(array, axis + 3), axis + 3)
     last = dft.inverse_matrix(grid[0], modes[0], period[0]).astype(spectrum.dtype)
-    return (last @ array.reshape(2 * modes[0], -1)).reshape(*grid, batch, channel)
+    array = _left_multiply(last, array.reshape(1, 2 * modes[0], -1))
+    return array.reshape(grid[0], channel, batch, *grid[1:])
 
 
 def mix(spectrum: Spectrum, weights: ModeWeights) -> Float[Array, "*modes 2 batch out"]:
@@ -205,42 +219,70 @@ def _complex_sum(by_real: Array, by_imag: Array) -> Array:
     return jnp.stack([real, imaginary], axis=-3)
 
 
-def _join_signs(parts: Float[Array, "n 2 waves rest"]) -> Float[Array, "n waves 2 rest"]:
+def _join_signs(parts: Float[Array, "mode 2 *others"], axis: int) -> Float[Array, "mode 2 *others"]:
     """Coefficients at -ξ, 0 and ξ from the products (re, im) with cos(ξx) and with sin(ξx).
 
     Waves are cosines for ξ = 0, …, m-1, then sines for ξ = 1, …, m-1, which two signs of ξ share:
     f_hat(±ξ) = <f, cos> ∓ i <f, sin>.
     """
-    band = (parts.shape[2] + 1) // 2
-    zero, even, sines = jnp.split(parts, [1, band], axis=2)
+    band = (parts.shape[axis] + 1) // 2
+    zero, even, sines = jnp.split(parts, [1, band], axis=axis)
     odd = jnp.stack([sines[:, 1], -sines[:, 0]], axis=1)  # -i <f, sin>
-    joined = jnp.concatenate([(even - odd)[:, :, ::-1], zero, even + odd], axis=2)
-    return jnp.swapaxes(joined, 1, 2)
+    return jnp.concatenate([jnp.flip(even - odd, axis), zero, even + odd], axis=axis)
 
 
-def _split_signs(spectrum: Float[Array, "n waves 2 rest"]) -> Float[Array, "n 2 waves rest"]:
+def _split_signs(
+    spectrum: Float[Array, "mode 2 *others"], axis: int
+) -> Float[Array, "mode 2 *others"]:
     """Amplitudes of cosines and sines, ordered as in `_join_signs`, from coefficients at ±ξ."""
-    band = (spectrum.shape[1] + 1) // 2
-    negative, zero, positive = jnp.split(jnp.swapaxes(spectrum, 1, 2), [band - 1, band], axis=2)
-    negative = negative[:, :, ::-1]
+    band = (spectrum.shape[axis] + 1) // 2
+    negative, zero, positive = jnp.split(spectrum, [band - 1, band], axis=axis)
+    negative = jnp.flip(negative, axis)
     difference = positive - negative
     sines = jnp.stack([-difference[:, 1], difference[:, 0]], axis=1)  # i (f_hat(ξ) - f_hat(-ξ))
-    return jnp.concatenate([zero, positive + negative, sines], axis=2)
+    return jnp.concatenate([zero, positive + negative, sines], axis=axis)
+
+
+def _along(matrix: np.ndarray, array: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
+    """The product of a matrix with every line of the array along an axis."""
+    before, after = array.shape[:axis], array.shape[axis + 1 :]
+    if after:
+        product = _left_multiply(matrix, array.reshape(-1, array.shape[axis], math.prod(after)))
+    else:
+        product = _right_multiply(array.reshape(-1, array.shape[axis]), matrix.T.copy())
+    return product.reshape(*before, len(matrix), *after)
+
+
+def _constant_product(contract, matrix: np.ndarray, array: Array) -> Array:
+    """A product with a constant matrix, whose gradient is the same with its transpose."""
+    product = jax.custom_vjp(functools.partial(contract, matrix))
+    product.defvjp(
+        lambda array: (contract(matrix, array), ()),
+        lambda _, cotangent: (contract(np.ascontiguousarray(matrix.T), cotangent),),
+    )
+    return product(array)
 
 
 def _left_multiply(matrix: np.ndarray, blocks: Float[Array, "n q r"]) -> Float[Array, "n p r"]:
     """matrix @ blocks; on CPU, both it and its gradient in the form that XLA spreads over cores."""
     if not backend.forms_for_cpu():
         return jnp.einsum("pq,nqr->npr", jnp.asarray(matrix), blocks)
-    product = jax.custom_vjp(functools.partial(_contract, matrix.T))
-    product.defvjp(
-        lambda blocks: (_contract(matrix.T, blocks), ()),
-        lambda _, cotangent: (_contract(matrix, cotangent),),
-    )
-    return product(blocks)
+    return _constant_product(_left_product, matrix, blocks)
 
 
-def _contract(matrix: np.ndarray, blocks: Float[Array, "n q r"]) -> Float[Array, "n p r"]:
-    """matrix.T @ blocks, as a contraction over the rows of both."""
+def _right_multiply(rows: Float[Array, "n q"], matrix: np.ndarray) -> Float[Array, "n p"]:
+    """rows @ matrix."""
+    if not backend.forms_for_cpu():
+        return rows @ jnp.asarray(matrix)
+    return _constant_product(_right_product, matrix, rows)
+
+
+def _left_product(matrix: np.ndarray, blocks: Float[Array, "n q r"]) -> Float[Array, "n p r"]:
+    if len(blocks) == 1:
+        return (jnp.asarray(matrix) @ blocks[0])[None]
     repeated = jnp.broadcast_to(jnp.asarray(matrix), (len(blocks), *matrix.shape))
-    return jax.lax.dot_general(repeated, blocks, (((1,), (1,)), ((0,), (0,))))
+    return repeated @ blocks
+
+
+def _right_product(matrix: np.ndarray, rows: Float[Array, "n q"]) -> Float[Array, "n p"]:
+    return rows @ jnp.asarray(matrix)

@@ -13,7 +13,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from sino_jax.train.parallel import AXIS, SAME, SPLIT
+from sino_jax.train.parallel import AXIS, SAME, SPLIT, compiler_options
 from sino_jax.types import Instance, Key, PerExample
 
 Params = Any
@@ -164,7 +164,7 @@ def make_step(
         return state, {**values, "gradient_norm": norm, "status": status}
 
     sharded = jax.shard_map(step, mesh=mesh, in_specs=(SAME, SPLIT, SPLIT), out_specs=(SAME, SAME))
-    return jax.jit(sharded, donate_argnums=0)
+    return jax.jit(sharded, donate_argnums=0, compiler_options=compiler_options(mesh))
 
 
 def _update(

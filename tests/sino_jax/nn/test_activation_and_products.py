@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sino_jax.nn.activation import gelu
-from sino_jax.nn.products import mode_product, tall_product
+from sino_jax.nn.products import channel_product, mode_product, tall_product
 
 
 def test_gelu_and_its_gradient(x64):
@@ -49,6 +49,23 @@ def test_gradients_of_wide_and_narrow_products(shape, x64):
     weights = jnp.sin(jnp.arange(64.0 * out)).reshape(64, out)
     ours = jax.grad(lambda b: jnp.sum(weights * tall_product(left, b, False)))(right)
     np.testing.assert_allclose(ours, left.T @ weights, atol=1e-11)
+
+
+@pytest.mark.parametrize("activate", [False, True])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])  # either factor of the gradient is the wider
+def test_channel_products_and_their_gradients(shape, activate, x64):
+    field = jax.random.normal(jax.random.key(0), (4, shape[0], 7), jnp.float64)
+    matrix = jax.random.normal(jax.random.key(1), shape, jnp.float64)
+
+    def reference(a, b):
+        return jnp.einsum("nci,cd->ndi", jax.nn.gelu(a) if activate else a, b)
+
+    def gradients(product):
+        return jax.grad(lambda a, b: jnp.sum(jnp.sin(product(a, b))), (0, 1))(field, matrix)
+
+    ours = gradients(lambda a, b: channel_product(a, b, activate))
+    for value, expected in zip(ours, gradients(reference), strict=True):
+        np.testing.assert_allclose(value, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [6, 40])  # a sum of outer products, a matrix product

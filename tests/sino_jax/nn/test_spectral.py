@@ -13,8 +13,18 @@ GRIDS = [(15,), (12, 9), (9, 14), (8, 9, 6)]
 
 
 def _field(grid, seed=0, batch=2, channel=3):
-    shape = (*grid, batch, channel)
+    shape = (grid[0], channel, batch, *grid[1:])
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
+
+
+def _one_channel(values):
+    """The field of one example and one channel with these values on its grid."""
+    return jnp.asarray(values)[:, None, None]
+
+
+def _grid_first(field):
+    """``[*grid, batch, channel]``, the order of a spectrum."""
+    return np.moveaxis(np.asarray(field, np.float64), (2, 1), (-2, -1))
 
 
 def _complex(spectrum, dimensions):
@@ -27,7 +37,7 @@ def _complex(spectrum, dimensions):
 def test_coefficients_are_those_of_the_dft(grid, method):
     field = _field(grid)
     modes = tuple(max(1, bands.largest_band(n) - 1) for n in grid)
-    full = np.fft.fftn(np.asarray(field, np.float64), axes=tuple(range(len(grid))), norm="forward")
+    full = np.fft.fftn(_grid_first(field), axes=tuple(range(len(grid))), norm="forward")
     index = np.ix_(*bands.frequencies(modes))  # negative frequencies are negative indices
     ours = _complex(spectral.transform(field, modes, method=method), len(grid))
     np.testing.assert_allclose(ours, full[index], atol=1e-6)
@@ -69,19 +79,28 @@ def test_nyquist_modes_are_dropped_and_zero_modes_kept(method):
     x, y = np.meshgrid(np.arange(8), np.arange(6), indexing="ij")
     smooth = 1.5 + np.cos(2 * np.pi * x / 8) + np.sin(2 * np.pi * (x / 8 - y / 6))
     nyquist = np.cos(np.pi * x) + np.cos(np.pi * y) + np.cos(np.pi * (x + y))
-    field = jnp.asarray(smooth + nyquist, jnp.float32)[..., None, None]
+    field = _one_channel(jnp.asarray(smooth + nyquist, jnp.float32))
     spectrum = spectral.transform(field, bands.kept_modes(None, (8, 6)), method=method)
     restored = spectral.inverse(spectrum, (8, 6), method=method)
-    np.testing.assert_allclose(restored[..., 0, 0], smooth, atol=1e-6)
+    np.testing.assert_allclose(restored, _one_channel(smooth), atol=1e-6)
 
 
 def test_coefficients_do_not_depend_on_the_resolution(x64):
     def coefficients(n, m):
         x, y = np.meshgrid(np.arange(n) / n, np.arange(m) / m, indexing="ij")
         field = np.exp(np.sin(2 * np.pi * x) + np.cos(2 * np.pi * (x + y)))
-        return spectral.transform(jnp.asarray(field)[..., None, None], (5, 5))
+        return spectral.transform(_one_channel(field), (5, 5))
 
     np.testing.assert_allclose(coefficients(40, 37), coefficients(64, 80), atol=1e-12)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_fields_keep_the_values_of_arrays(grid):
+    array = np.random.default_rng(0).normal(size=(2, *grid, 3)).astype(np.float32)
+    field = spectral.to_field(jnp.asarray(array))
+    assert spectral.grid_of(field) == grid
+    np.testing.assert_array_equal(_grid_first(field), np.moveaxis(array, 0, -2))
+    np.testing.assert_array_equal(spectral.from_field(field), array)
 
 
 def test_energy_weights_are_parsevals(x64):
@@ -90,14 +109,14 @@ def test_energy_weights_are_parsevals(x64):
     spectrum = spectral.transform(field, modes)
     weights = bands.energy_weights(modes)
     energy = np.einsum("xy,xyrbc->bc", weights, np.asarray(spectrum) ** 2)
-    np.testing.assert_allclose(energy, jnp.mean(field**2, axis=(0, 1)), rtol=1e-12)
+    np.testing.assert_allclose(energy, jnp.mean(field**2, axis=(0, 3)).T, rtol=1e-12)
 
 
 def test_inverse_resamples_band_limited_fields_exactly(x64):
     def field(n, m):
         x, y = np.meshgrid(np.arange(n) / n, np.arange(m) / m, indexing="ij")
         values = np.cos(2 * np.pi * (3 * x - 2 * y)) + np.sin(2 * np.pi * y)
-        return jnp.asarray(values)[..., None, None]
+        return _one_channel(values)
 
     for old, new in [((9, 8), (21, 16)), ((21, 16), (8, 9))]:
         resampled = spectral.inverse(spectral.transform(field(*old), (4, 4)), new)
@@ -158,14 +177,14 @@ def test_group_norm_gives_unit_mean_square_at_every_resolution(x64):
     def normalised(n):
         x, y = np.meshgrid(np.arange(n) / n, np.arange(n) / n, indexing="ij")
         waves = [np.exp(np.sin(2 * np.pi * (x - c * y))) for c in range(4)]
-        field = jnp.asarray(np.stack(waves, axis=-1))[:, :, None]
+        field = jnp.asarray(np.stack(waves, axis=1))[:, :, None]
         spectrum = spectral.transform(field, bands.kept_modes(None, (n, n)))
         gain = jnp.asarray([1.0, 2.0, 1.0, 1.0])
         scaled = spectral.group_norm(spectrum, gain, groups=2, epsilon=0.0)
-        return spectral.inverse(scaled, (n, n))[:: n // 16, :: n // 16, 0]
+        return spectral.inverse(scaled, (n, n))[:: n // 16, :, 0, :: n // 16]
 
-    unit = normalised(16) / jnp.asarray([1.0, 2.0, 1.0, 1.0]).reshape(1, 1, 4)
-    mean_squares = jnp.mean(unit.reshape(256, 2, 2) ** 2, axis=(0, 2))
+    unit = normalised(16) / jnp.asarray([1.0, 2.0, 1.0, 1.0]).reshape(1, 4, 1)
+    mean_squares = jnp.mean(unit.reshape(16, 2, 2, 16) ** 2, axis=(0, 2, 3))
     np.testing.assert_allclose(mean_squares, 1.0, rtol=1e-6)
     np.testing.assert_allclose(normalised(48), normalised(64), rtol=1e-6)
 
@@ -176,7 +195,7 @@ def test_few_modes_choose_the_matrix_and_huge_grids_the_fft():
 
 
 def test_bad_arguments_are_named():
-    field = jnp.ones((8, 8, 1, 1))
+    field = jnp.ones((8, 1, 1, 8))
     with pytest.raises(ValueError, match=r"modes must be between 1 and the \(4, 4\)"):
         spectral.transform(field, (5, 4))
     with pytest.raises(ValueError, match="period must be at least"):

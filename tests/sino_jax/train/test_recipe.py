@@ -84,7 +84,7 @@ def test_the_command_finds_data_sets_and_shows_its_config(dataset, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--config=huge,model=fno"], "preset must be one of .*, got 'huge'"),
+        (["--config=huge,model=fno"], "preset must be one of .*'tiny', 'small', 'large'"),
         (["--config=tiny,epoch=3"], "did you mean 'epochs'"),
         (["--config=tiny,seed=one"], "seed must be a whole number, got 'one'"),
         (["--config=tiny,model=fno,model=uno"], "model is given twice"),

@@ -1,0 +1,187 @@
+"""By how much scale-consistency lowers errors, over all tables: the paper's summary line.
+
+    python -m experiments.summary
+    python -m experiments.summary --preset=long
+
+A pair is a row and the same row with a scale-consistency loss. Its reduction is the mean over
+scales of 1 - (error with) / (error without), errors being means over seeds; once over all scales
+and once over those that the training data does not have. The spread is that of single seeds. The
+paper's own tables are summed up in the same way. The paper's summary, 34 % below "baseline FNO
+models", compares the main model of each equation, with the loss, with the FNO without: the second
+table.
+"""
+
+import argparse
+import pathlib
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from experiments import paper, runner, tables
+
+# Endings of the labels of rows with a scale-consistency loss.
+LOSSES = ("+scale", "+sub", "+super", "+sub+stretch", "+stretch")
+BASELINE = "FNO"
+# The model of each equation that the paper's summary is about, and its label in our tables.
+MAIN = {
+    "darcy": ("FNO", "FNO"),
+    "burgers": ("SINO", "SINO (tensor kernel)"),
+    "helmholtz": ("SINO-U", "SINO-U"),
+    "navier_stokes": ("SINO-U", "SINO-U"),
+}
+
+
+class Pair(NamedTuple):
+    """A row with the loss beside the one without.
+
+    Attributes:
+      experiment, row: the label is that with the loss.
+      reductions: by scale, in percent.
+      unseen: those at scales that the training data does not have.
+      by_seed: the mean over all scales of every seed that both rows have.
+    """
+
+    experiment: str
+    row: str
+    reductions: Sequence[float]
+    unseen: Sequence[float]
+    by_seed: Sequence[float]
+
+
+def without_loss(row: str) -> str | None:
+    """The label of a row without its scale-consistency loss; None if it has none."""
+    for ending in sorted(LOSSES, key=len, reverse=True):
+        if row.endswith(ending):
+            return row.removesuffix(ending)
+    return None
+
+
+def pairs_of(results: Iterable[Mapping[str, Any]], experiment: str) -> list[Pair]:
+    """All pairs among the results of one experiment."""
+    results = list(results)
+    rows = {result["row"] for result in results}
+    labels = sorted(row for row in rows if without_loss(row) in rows)
+    return [compared(results, experiment, without_loss(row), row) for row in labels]
+
+
+def compared(
+    results: Sequence[Mapping[str, Any]], experiment: str, before: str, after: str
+) -> Pair:
+    """Two rows of one experiment, by the metric of the paper's table."""
+    metric = tables.PAPER[experiment][0].metric
+    trained = {scale for result in results for scale in result.get("trained_scales", ())}
+    errors = {
+        row: {
+            result["seed"]: runner.errors_by_scale(result, metric=metric)
+            for result in results
+            if result["row"] == row
+        }
+        for row in (before, after)
+    }
+    reductions = _reductions(*(_mean_over(errors[row].values()) for row in (before, after)))
+    by_seed = [
+        statistics.mean(_reductions(errors[before][seed], errors[after][seed]).values())
+        for seed in sorted(errors[before].keys() & errors[after].keys())
+    ]
+    return _pair(experiment, after, reductions, trained, by_seed)
+
+
+def pairs_of_paper(table: paper.Table, experiment: str) -> list[Pair]:
+    """All pairs of a table of the paper."""
+    rows = [(without_loss(row), row) for row in table.rows]
+    return [
+        compared_in_paper(table, experiment, plain, row)
+        for plain, row in rows
+        if plain in table.rows
+    ]
+
+
+def compared_in_paper(table: paper.Table, experiment: str, before: str, after: str) -> Pair:
+    errors = [dict(zip(table.columns, table.rows[row], strict=True)) for row in (before, after)]
+    return _pair(experiment, after, _reductions(*errors), set(table.trained), ())
+
+
+def _pair(
+    experiment: str,
+    row: str,
+    reductions: Mapping[float, float],
+    trained: set[float],
+    by_seed: Sequence[float],
+) -> Pair:
+    unseen = [value for scale, value in reductions.items() if scale not in trained]
+    return Pair(experiment, row, list(reductions.values()), unseen, by_seed)
+
+
+def _mean_over(runs: Iterable[Mapping[float, float]]) -> dict[float, float]:
+    runs = list(runs)
+    return {scale: statistics.mean(run[scale] for run in runs) for scale in runs[0]}
+
+
+def _reductions(before: Mapping[float, float], after: Mapping[float, float]) -> dict[float, float]:
+    return {scale: 100 * (1 - after[scale] / before[scale]) for scale in before}
+
+
+def document(ours: Sequence[Pair], papers: Sequence[Pair]) -> str:
+    """The table of all pairs, means over the cells of each experiment, and over all of them."""
+    lines = [
+        "| experiment | row | seeds | all scales | unseen scales | single seeds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for experiment in dict.fromkeys(pair.experiment for pair in ours):
+        own = [pair for pair in ours if pair.experiment == experiment]
+        for pair in own:
+            spread = f"{min(pair.by_seed):.0f} to {max(pair.by_seed):.0f}" if pair.by_seed else "–"
+            lines.append(
+                f"| {experiment} | {pair.row} | {len(pair.by_seed)} | "
+                f"{statistics.mean(pair.reductions):.0f} | {_mean(pair.unseen)} | {spread} |"
+            )
+        lines.append(_average(f"**{experiment}**", "mean of all cells", own))
+        if published := [pair for pair in papers if pair.experiment == experiment]:
+            lines.append(_average(experiment, "*mean of all cells, paper*", published))
+    lines.append(_average("**all**", "mean of all cells", ours))
+    lines.append(_average("all", "*mean of all cells, paper*", papers))
+    return "\n".join(lines) + "\n"
+
+
+def _average(experiment: str, what: str, pairs: Sequence[Pair]) -> str:
+    every = [value for pair in pairs for value in pair.reductions]
+    unseen = [value for pair in pairs for value in pair.unseen]
+    return f"| {experiment} | {what} | | {_mean(every)} | {_mean(unseen)} | |"
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{statistics.mean(values):.0f}" if values else "–"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
+    parser.add_argument("--write", action="store_true", help="keep it as summary-<preset>.md")
+    arguments = parser.parse_args()
+    ours, papers, main_ours, main_papers = [], [], [], []
+    for experiment, references in tables.PAPER.items():
+        found = tables.collect(arguments.results / experiment / arguments.preset)
+        table = references[0].table
+        ours += pairs_of(found, experiment)
+        papers += pairs_of_paper(table, experiment)
+        if experiment not in MAIN:
+            continue
+        published, own = MAIN[experiment]
+        main_papers.append(compared_in_paper(table, experiment, BASELINE, f"{published}+scale"))
+        if {BASELINE, f"{own}+sub"} <= {result["row"] for result in found}:
+            main_ours.append(compared(found, experiment, BASELINE, f"{own}+sub"))
+    if not ours:
+        parser.exit(1, f"there are no pairs of rows below {arguments.results}\n")
+    text = f"Error reduction by scale-consistency, in percent.\n\n{document(ours, papers)}"
+    text += f"\nThe main models with the loss against {BASELINE} without, in percent.\n\n"
+    text += document(main_ours, main_papers)
+    if arguments.write:
+        (arguments.results / f"summary-{arguments.preset}.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
