@@ -57,8 +57,10 @@ class Row(NamedTuple):
     seconds: dict[float, float]
 
 
-def on_inputs(equation: Equation, trained: Sequence[float]) -> dict[str, Callable]:
-    """Methods that see what a model sees, as ``apply_fn``."""
+def on_inputs(
+    equation: Equation, trained: Sequence[float], extent: Sequence[float]
+) -> dict[str, Callable]:
+    """Methods that see what a model sees, as ``apply_fn``; `extent` is that of the data's grids."""
     if equation.name == "darcy":
         solvers = {
             f"Solver, every {n} nodes": classical.elliptic_solver(equation, every=n)
@@ -79,7 +81,10 @@ def on_inputs(equation: Equation, trained: Sequence[float]) -> dict[str, Callabl
             "Solver, every 4 nodes": classical.elliptic_solver(equation, every=4),
         }
     if equation.name == "burgers":
-        return {"First frame": classical.first_frame(equation)}
+        return {
+            "First frame": classical.first_frame(equation),
+            "Heat equation": classical.heat_solution(equation, extent=extent),
+        }
     return {
         "Persistence" if order == 0 else f"Extrapolation of order {order}": (
             classical.extrapolation(equation, order)
@@ -192,7 +197,8 @@ def rows(
     samples = min(samples or data_config.test_samples, data_config.test_samples)
     frames = 1 if one_step else config.get("rollout_frames", 1)
 
-    for name, apply_fn in on_inputs(equation, trained).items():
+    extent = next(iter(sets.values())).meta["grid"]["extent"]
+    for name, apply_fn in on_inputs(equation, trained, extent).items():
         row = Row(name, {}, {})
         for dataset in sets.values():
             row.metrics[dataset.scale], row.seconds[dataset.scale] = evaluate_on_inputs(

@@ -59,6 +59,16 @@ def first_frame(equation: Equation) -> ApplyFn:
     return lambda params, inputs, scale: jax.vmap(one)(inputs)
 
 
+def heat_solution(equation: Equation, *, extent: Sequence[float]) -> ApplyFn:
+    """What initial and boundary values diffuse to on a window of this extent, without advection."""
+
+    def one(inputs, scale):
+        _, field = equation.split(inputs)
+        return base.heat(field, scale, extent=extent)
+
+    return lambda params, inputs, scale: jax.vmap(one)(inputs, scale)
+
+
 def base_solution(equation: Equation, name: str, *, shift: float = 0.05) -> ApplyFn:
     """A solution of `sino_jax.base` alone: "coons", "harmonic", or "helmholtz"."""
 
