@@ -33,6 +33,7 @@ COMMON = {
 PRESETS = {
     "tiny": {
         "data": "tiny",
+        "base_extent": (0.95, 63 / 128),
         "epochs": 2,
         "batch_size": 4,
         "n_modes": (4, 6),
@@ -49,6 +50,7 @@ PRESETS = {
     },
     "demo": {
         "data": "small",
+        "base_extent": (0.98, 127 / 256),
         "epochs": 25,
         "learning_rate": 2e-3,
         "n_modes": (10, 16),
@@ -83,6 +85,7 @@ PRESETS = {
     },
     "long": {
         "data": "long",
+        "base_extent": (0.99, 255 / 512),
         "epochs": 100,
         "n_modes": (12, 32),
         "hidden_channels": 24,
@@ -98,6 +101,7 @@ PRESETS = {
     },
     "paper": {
         "data": "paper",
+        "base_extent": (0.99, 255 / 512),
         "batch_size": 16,
         "epochs": 500,
         "n_modes": (16, 64),

@@ -17,6 +17,7 @@ from experiments import figures, memory, models, runner, tables
 from sino_jax import checkpoint, runtime
 from sino_jax.models import build
 from sino_jax.train import interruption
+from solvers import generate, recipes
 from tests.training_runs import finish
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -255,3 +256,13 @@ def test_what_an_experiment_does_not_have_is_refused_before_data_is_made(
     monkeypatch.setattr(runner.generate, "generate_all", None)
     with pytest.raises(ValueError, match=message):
         runner.run(experiment(name), get_config(name, text), data=tmp_path, runs=tmp_path)
+
+
+@pytest.mark.parametrize("preset", ["tiny", "demo", "small", "long", "paper"])
+def test_the_extent_of_the_heat_base_is_that_of_the_training_data(preset):
+    config = importlib.import_module("experiments.configs.burgers").get_config(preset)
+    of_data = importlib.import_module("solvers.configs.burgers").get_config(config.data)
+    sets = generate.data_sets(of_data)
+    (settings,) = [entry for entry in sets.values() if entry["split"] == "train"]
+    extent = recipes.RECIPES["burgers"](settings).grid["extent"]
+    np.testing.assert_allclose(config.base_extent, extent, rtol=1e-12)
