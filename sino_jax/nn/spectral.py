@@ -26,7 +26,7 @@ from sino_jax.nn import backend, bands, dft
 from sino_jax.nn.activation import gelu
 from sino_jax.nn.products import mode_product
 
-Field = Float[Array, "first channel batch *rest"]
+Field = Float[Array, "first _channel batch *rest"]  # pointwise maps change the channels
 Spectrum = Float[Array, "*modes 2 batch channel"]
 Method = Literal["auto", "matrix", "fft"]
 METHODS = ("auto", "matrix", "fft")

@@ -118,7 +118,7 @@ _CHOICES = {
 
 def complete(config: ConfigLike) -> FrozenConfigDict:
     """`config` with the defaults of `defaults` added; a ValueError names what is wrong with it."""
-    given = to_dict(config)
+    given = _with_tuples(to_dict(config))
     checkpoint.check_precision(given)
     given.pop("precision", None)  # of configs before it was removed
     full = defaults()
@@ -142,6 +142,15 @@ def complete(config: ConfigLike) -> FrozenConfigDict:
             f"{full.optimizer.warmup_steps} and {full.optimizer.warmup_part}"
         )
     return FrozenConfigDict(full)
+
+
+def _with_tuples(value: Any) -> Any:
+    """Lists as tuples: FrozenConfigDict fails on an empty list beside an empty tuple."""
+    if isinstance(value, Mapping):
+        return {name: _with_tuples(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_with_tuples(entry) for entry in value)
+    return value
 
 
 def differences(old: ConfigLike, new: ConfigLike, *, ignore: tuple[str, ...] = ()) -> list[str]:

@@ -236,7 +236,10 @@ def test_runs_that_cannot_be_measured(directories, workdir, tmp_path):
         diagnostics.main(arguments(directories, workdir, "--config=tiny,ratio=3"))
 
 
-def test_a_published_operator_has_the_errors_of_its_run(results, directories, workdir, tmp_path):
+def test_a_published_operator_has_the_errors_of_its_run(
+    results, directories, workdir, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(publish.portable, "SMALLEST_HALVED", 1000)  # the kernels
     place = publish.publish(workdir, "darcy", data_root=directories["data"], out=tmp_path)
     made, original = operator.load(place), operator.load(workdir)
     assert made.meta["origin"]["command"] == results[0]["command"]

@@ -226,3 +226,10 @@ def test_a_method_of_optax_takes_its_arguments_from_the_config(fields, expected)
     gradients = (8.0, 1.0, -0.5, 3.0)
     np.testing.assert_allclose(built(**fields), updates(expected(), gradients), rtol=1e-6)
     assert built(**fields) != built(name=fields["name"])
+
+
+def test_lists_are_tuples_empty_ones_as_well():
+    given = {"data": {"train": ["a"]}, "loss": {"sub_sizes": [], "super_rates": []}, "steps": 1}
+    full = configs.complete(given)
+    assert full.data.train == ("a",)
+    assert full.loss.sub_sizes == full.loss.super_rates == ()
