@@ -109,7 +109,7 @@ class ChannelMlp(nn.Module):
     initialisation: str = "small"
 
     @nn.compact
-    def __call__(self, field: Field) -> Field:
+    def __call__(self, field: Field) -> Float[Array, "first out batch *rest"]:
         kind = {"initialisation": self.initialisation}
         hidden = Pointwise(self.hidden, activate=self.activate, name="inner", **kind)(field)
         return Pointwise(self.features, activate=True, name="outer", **kind)(hidden)

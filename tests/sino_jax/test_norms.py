@@ -188,7 +188,7 @@ def test_the_norm_is_right_wherever_its_value_is_a_number(dtype, size):
 
 def test_scaling_changes_no_digit_of_an_ordinary_norm():
     field = positive_field()
-    plain = jnp.sqrt(jnp.sum(field**2, axis=(1, 2, 3)))
+    plain = jnp.sqrt(jnp.sum(field.reshape(len(field), -1) ** 2, axis=1))
     np.testing.assert_array_equal(norms.l2_norm(field), plain)
 
 
