@@ -5,15 +5,94 @@ the residual only, and under `vmap` goes on with examples that are done. Here ev
 itself, by a measure that may be a bound of its error: the square of the residual's norm in the
 metric of the preconditioner, ⟨r, M r⟩, comes with the iteration, and for M the inverse of the
 Laplacian it is ‖r‖₋₁² of `sino_jax.diagnostics`.
+
+Directions may come from another map than M, also one that is neither symmetric nor linear, such as
+a network (`flexible`). Each is then made conjugate to all before it, which are kept: the iterate
+has the smallest error in the energy norm over all of their combinations.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Inexact, Int
 
 from sino_jax.krylov.history import Fields, Iterations, Map, PerExample, each, inner, quotient
+
+
+class State(NamedTuple):
+    """Between two iterations: iterate, residual r, M r, next direction, and ⟨r, M r⟩."""
+
+    solution: Fields
+    residual: Fields
+    preconditioned: Fields
+    direction: Fields
+    square: PerExample
+
+
+class Former(NamedTuple):
+    """Directions p of all iterations ``[iterations, batch, ...]``, A p and ⟨p, A p⟩; then zeros."""
+
+    directions: Inexact[Array, "iterations batch *field"]
+    images: Inexact[Array, "iterations batch *field"]
+    curvatures: Float[Array, "iterations batch"]
+
+
+def begin(matvec: Map, load: Fields, start: Fields, precondition: Map) -> State:
+    """The state before the first iteration."""
+    residual = load - matvec(start)
+    preconditioned = precondition(residual)
+    square = inner(residual, preconditioned).real
+    return State(start, residual, preconditioned, preconditioned, square)
+
+
+def advance(
+    state: State, matvec: Map, precondition: Map, *, alive: Bool[Array, "batch"] | bool = True
+) -> State:
+    """One iteration of those examples that are not done; differentiable."""
+    image = matvec(state.direction)
+    length = quotient(state.square, inner(state.direction, image).real)
+    moved = _moved(state, image, length, precondition, alive)
+    ratio = quotient(moved.square, state.square)
+    direction = moved.preconditioned + each(ratio, image) * state.direction
+    return moved._replace(direction=direction)
+
+
+def _moved(state: State, image: Fields, length: PerExample, precondition: Map, alive) -> State:
+    """The state after a step along its direction, which stays the same."""
+    # A zero step freezes an example that is done; its directions no longer matter.
+    length = jnp.where(alive, length, 0)
+    residual = state.residual - each(length, image) * image
+    preconditioned = precondition(residual)
+    return State(
+        state.solution + each(length, image) * state.direction,
+        residual,
+        preconditioned,
+        state.direction,
+        inner(residual, preconditioned).real,
+    )
+
+
+def _advance_flexibly(
+    state: State, former: Former, step: Array, matvec: Map, precondition: Map, flexible: Map, alive
+) -> tuple[State, Former]:
+    """One iteration with a direction of the flexible map, made conjugate to all former ones."""
+    direction = flexible(state.residual)
+    # Twice: what round-off leaves of a large component may be as large as the rest.
+    for _ in range(2):
+        components = jax.vmap(inner, (0, None))(former.images, direction)
+        weights = quotient(components, former.curvatures.astype(components.dtype))
+        direction = direction - jnp.einsum("jb,jb...->b...", weights, former.directions)
+    image = matvec(direction)
+    curvature = inner(direction, image).real
+    length = quotient(inner(direction, state.residual).real, curvature)
+    moved = _moved(state._replace(direction=direction), image, length, precondition, alive)
+    kept = [
+        array.at[step].set(entry)
+        for array, entry in zip(former, (direction, image, curvature), strict=True)
+    ]
+    return moved, Former(*kept)
 
 
 def conjugate_gradients(
@@ -26,6 +105,7 @@ def conjugate_gradients(
     iterations: int,
     limit: Int[Array, ""] | None = None,
     measure: Callable[[Fields, PerExample], PerExample] | None = None,
+    flexible: Map | None = None,
 ) -> Iterations:
     """Solves ``matvec(u) = load`` for every example; jittable.
 
@@ -41,44 +121,39 @@ def conjugate_gradients(
       limit: a smaller number, which may be traced.
       measure: ``measure(solution, square)`` with square = ⟨r, M r⟩; by default its root over that
         of the load.
+      flexible: any map from residuals to directions, instead of `precondition`, which then only
+        measures. Memory grows by two fields for each of `iterations`.
     """
     if measure is None:
         size = inner(load, precondition(load)).real
         measure = lambda solution, square: jnp.sqrt(quotient(square, size))  # noqa: E731
-
-    def judged(solution, square, alive):
-        value = measure(solution, square)
-        return value, alive & (value > tolerance)
-
     most = iterations if limit is None else jnp.minimum(iterations, limit)
-    residual = load - matvec(start)
-    preconditioned = precondition(residual)
-    square = inner(residual, preconditioned).real
-    first, alive = judged(start, square, jnp.ones(len(load), bool))
-    history = jnp.full((iterations + 1, len(load)), jnp.nan, first.dtype).at[0].set(first)
-    count = jnp.zeros(len(load), jnp.int32)
+    first = begin(matvec, load, start, precondition)
+    value = measure(start, first.square)
+    history = jnp.full((iterations + 1, len(load)), jnp.nan, value.dtype).at[0].set(value)
+    former = None
+    if flexible is not None:
+        nothing = jnp.zeros((iterations, *load.shape), load.dtype)
+        former = Former(nothing, nothing, jnp.zeros((iterations, len(load)), value.dtype))
 
-    def unfinished(state):
-        step, alive = state[0], state[-1]
+    def unfinished(carry):
+        step, *_, alive = carry
         return (step < most) & jnp.any(alive)
 
-    def advance(state):
-        step, solution, residual, direction, square, count, history, alive = state
-        image = matvec(direction)
-        # A zero step freezes an example that is done; its directions no longer matter.
-        length = jnp.where(alive, quotient(square, inner(direction, image).real), 0)
-        solution = solution + each(length, solution) * direction
-        residual = residual - each(length, residual) * image
-        preconditioned = precondition(residual)
-        previous, square = square, inner(residual, preconditioned).real
-        ratio = quotient(square, previous)
-        direction = preconditioned + each(ratio, direction) * direction
-        value, going = judged(solution, square, alive)
+    def iterate(carry):
+        step, state, former, count, history, alive = carry
+        if flexible is None:
+            state = advance(state, matvec, precondition, alive=alive)
+        else:
+            state, former = _advance_flexibly(
+                state, former, step, matvec, precondition, flexible, alive
+            )
+        value = measure(state.solution, state.square)
         history = history.at[step + 1].set(jnp.where(alive, value, jnp.nan))
         count = count + alive.astype(count.dtype)
-        return step + 1, solution, residual, direction, square, count, history, going
+        return step + 1, state, former, count, history, alive & (value > tolerance)
 
-    state = (0, start, residual, preconditioned, square, count, history, alive)
-    state = jax.lax.while_loop(unfinished, advance, state)
-    _, solution, _, _, _, count, history, alive = state
-    return Iterations(solution, count, history, ~alive)
+    count = jnp.zeros(len(load), jnp.int32)
+    carry = (0, first, former, count, history, value > tolerance)
+    _, last, _, count, history, alive = jax.lax.while_loop(unfinished, iterate, carry)
+    return Iterations(last.solution, count, history, ~alive)
