@@ -6,7 +6,7 @@
 Test problems of Darcy flow (scales 2 to 16) and of the Helmholtz equation (k = 1 to 50) are solved
 one at a time in double precision by `sino_jax.krylov`, from zero, from the base solution and from
 the predictions of trained operators, beside the direct solver of the data and multigrid. For Darcy
-flow the operators on overlapping patches are preconditioners, too (`sino_jax.local_inverse`), for
+flow the operators on overlapping patches are preconditioners, too (`sino_jax.sweep`), for
 every start; the same with the exact operator of the patches says what no training can beat. Seconds
 are those of the process on the cores that it is bound to, without compilation; the fastest of
 several. Errors are relative to the direct solution.
@@ -28,8 +28,8 @@ from ml_collections import ConfigDict
 from experiments import classical, figures, hybrid_figures, trained_run
 from experiments.trained_run import TrainedRun
 from sino_jax import data, equations, krylov, runtime
-from sino_jax.local_inverse import local_inverse
 from sino_jax.loss import relative_l2
+from sino_jax.sweep import sweep
 from sino_jax.train import provenance
 from sino_jax.types import Batch, Instance
 from solvers import darcy, generate, helmholtz, multigrid, q1
@@ -65,7 +65,7 @@ def variants(name: str, config: ConfigDict, runs: Sequence[TrainedRun]) -> list[
             inverses["exact operator"] = (classical.elliptic_solver(equation), None)
         methods = {"Laplacian": {}} | {
             f"{config.patch}² patches, {row}": {
-                "flexible": local_inverse(
+                "flexible": sweep(
                     *operator, equation=equation, patch=config.patch, overlap=config.overlap
                 )
             }

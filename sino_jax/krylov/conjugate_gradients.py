@@ -6,9 +6,10 @@ itself, by a measure that may be a bound of its error: the square of the residua
 metric of the preconditioner, ⟨r, M r⟩, comes with the iteration, and for M the inverse of the
 Laplacian it is ‖r‖₋₁² of `sino_jax.diagnostics`.
 
-Directions may come from another map than M, also one that is neither symmetric nor linear, such as
-a network (`flexible`). Each is then made conjugate to all before it, which are kept: the iterate
-has the smallest error in the energy norm over all of their combinations.
+Directions may come from another map than M, too, also one that is neither symmetric nor linear,
+such as a network (`flexible`). An iteration then takes the one of the two directions that lowers
+the energy of the error more, made conjugate to all before it, which are kept: the iterate has the
+smallest energy of all of their combinations, and a map that helps no longer does no harm.
 """
 
 from collections.abc import Callable
@@ -75,24 +76,34 @@ def _moved(state: State, image: Fields, length: PerExample, precondition: Map, a
 
 
 def _advance_flexibly(
-    state: State, former: Former, step: Array, matvec: Map, precondition: Map, flexible: Map, alive
+    state: State, former: Former, step: Array, matvec: Map, precondition: Map, flexible, alive
 ) -> tuple[State, Former]:
-    """One iteration with a direction of the flexible map, made conjugate to all former ones."""
-    direction = flexible(state.residual)
-    # Twice: what round-off leaves of a large component may be as large as the rest.
-    for _ in range(2):
-        components = jax.vmap(inner, (0, None))(former.images, direction)
-        weights = quotient(components, former.curvatures.astype(components.dtype))
-        direction = direction - jnp.einsum("jb,jb...->b...", weights, former.directions)
-    image = matvec(direction)
-    curvature = inner(direction, image).real
-    length = quotient(inner(direction, state.residual).real, curvature)
+    """One iteration along the better of two directions, conjugate to all former ones."""
+
+    def candidate(direction):
+        # Twice: what round-off leaves of a large component may be as large as the rest.
+        for _ in range(2):
+            components = jax.vmap(inner, (0, None))(former.images, direction)
+            weights = quotient(components, former.curvatures.astype(components.dtype))
+            direction = direction - jnp.einsum("jb,jb...->b...", weights, former.directions)
+        image = matvec(direction)
+        curvature = inner(direction, image).real
+        slope = inner(direction, state.residual).real
+        return (direction, image, curvature), quotient(slope, curvature), slope**2 / curvature
+
+    (first, length, gain), (second, other_length, other_gain) = map(
+        candidate, (flexible(state.solution, state.residual), state.preconditioned)
+    )
+    better = gain > other_gain  # also false for NaN
+
+    def chosen(one, other):
+        return jnp.where(better.reshape(-1, *(1,) * (one.ndim - 1)), one, other)
+
+    direction, image, _ = kept = jax.tree.map(chosen, first, second)
+    length = chosen(length, other_length)
     moved = _moved(state._replace(direction=direction), image, length, precondition, alive)
-    kept = [
-        array.at[step].set(entry)
-        for array, entry in zip(former, (direction, image, curvature), strict=True)
-    ]
-    return moved, Former(*kept)
+    entries = zip(former, kept, strict=True)
+    return moved, Former(*(array.at[step].set(entry) for array, entry in entries))
 
 
 def conjugate_gradients(
@@ -105,7 +116,7 @@ def conjugate_gradients(
     iterations: int,
     limit: Int[Array, ""] | None = None,
     measure: Callable[[Fields, PerExample], PerExample] | None = None,
-    flexible: Map | None = None,
+    flexible: Callable[[Fields, Fields], Fields] | None = None,
 ) -> Iterations:
     """Solves ``matvec(u) = load`` for every example; jittable.
 
@@ -121,8 +132,8 @@ def conjugate_gradients(
       limit: a smaller number, which may be traced.
       measure: ``measure(solution, square)`` with square = ⟨r, M r⟩; by default its root over that
         of the load.
-      flexible: any map from residuals to directions, instead of `precondition`, which then only
-        measures. Memory grows by two fields for each of `iterations`.
+      flexible: ``flexible(solution, residual) -> direction``, any map, beside `precondition`.
+        Memory grows by two fields for each of `iterations`.
     """
     if measure is None:
         size = inner(load, precondition(load)).real

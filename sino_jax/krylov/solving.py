@@ -51,7 +51,7 @@ def solve(
     extent: Sequence[float] | None = None,
     shift: float = SHIFT,
     restart: int = 50,
-    flexible: Callable[[Coefficient, Fields], Fields] | None = None,
+    flexible: Callable[[Coefficient, Batch, Fields], Fields] | None = None,
 ) -> Solution:
     """Solves a batch in the precision of its arrays. Not to be traced: it looks at values.
 
@@ -65,9 +65,9 @@ def solve(
       start: see `first_iterate`.
       extent: side lengths; square cells and unit area by default.
       shift, restart: see `shifted_inverse` and `gmres`.
-      flexible: ``flexible(coefficient, residuals) -> directions`` at inner nodes, a preconditioner
-        for coercive problems instead of the inverse of the Laplacian. It need not be linear; it is
-        compiled once for each grid as long as it is the same object.
+      flexible: ``flexible(coefficient, estimates, residuals) -> directions``, the last two at inner
+        nodes: a preconditioner for coercive problems beside the inverse of the Laplacian, such as
+        `sino_jax.sweep`. It is compiled once for each grid as long as it is the same object.
     """
     _check(instance, equation, tolerance, iterations)
     extent = _extent(instance, extent)
@@ -163,6 +163,11 @@ def _coercive(coefficient, start, k, tolerance, limit, *, iterations, extent, fl
         rest = norm(embed(inner_values)) - absolute
         return jnp.where(rest > 0, absolute / jnp.where(rest > 0, rest, 1), jnp.inf)
 
+    if flexible is not None:
+        directions = flexible
+        flexible = lambda values, residual: directions(  # noqa: E731
+            coefficient, embed(values), residual
+        )
     found = conjugate_gradients(
         matvec,
         load,
@@ -172,7 +177,7 @@ def _coercive(coefficient, start, k, tolerance, limit, *, iterations, extent, fl
         iterations=iterations,
         limit=limit,
         measure=bound,
-        flexible=None if flexible is None else functools.partial(flexible, coefficient),
+        flexible=flexible,
     )
     residual = load - matvec(found.solution)
     value = bound(found.solution, inner(residual, precondition(residual)).real)
