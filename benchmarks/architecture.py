@@ -27,7 +27,7 @@ FLOORS = {
     ),
     "the central sentence": ("subdomain", "superdomain", "augment", "rollout", "loss"),
     "networks": ("nn", "base", "krylov", "models"),
-    "test time": ("partition", "diagnostics", "decomposition", "scale_range"),
+    "test time": ("partition", "diagnostics", "decomposition", "sweep", "scale_range"),
     "plumbing": ("files", "data", "checkpoint", "runtime", "operator", "train"),
     "commands": ("predict", "programs", "cli", "__main__"),
 }

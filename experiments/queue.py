@@ -131,7 +131,7 @@ class Queue:
     def _start(self, worker: int) -> Process | None:
         making = {process.row.config.data for process in self.under_way if process.lock is None}
         for row in self.left():
-            key = f"{row.experiment} {row.config.data}"
+            key = f"{row.config.equation} {row.config.data}"
             if row.config.data in making:
                 continue
             row.workdir.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ class Queue:
         row, code = process.row, process.process.wait()
         if process.lock is None:
             if code == 0:
-                self._data_done.add(f"{row.experiment} {row.config.data}")
+                self._data_done.add(f"{row.config.equation} {row.config.data}")
                 return f"data of {row.name}: ready"
             self._failed += [r.workdir for r in self.rows if r.config.data == row.config.data]
             return f"data of {row.name}: failed, see {process.log}"
@@ -178,7 +178,7 @@ class Queue:
     def _data_command(self, row: Row) -> list[str]:
         return [
             sys.executable, "-m", "solvers.generate",
-            f"--config=solvers/configs/{row.experiment}.py:{row.config.data}",
+            f"--config=solvers/configs/{row.config.equation}.py:{row.config.data}",
             f"--out={self._places.data}",
         ]  # fmt: skip
 

@@ -48,6 +48,7 @@ class Experiment:
         continues the data by reflection.
       measure: ``measure(config, workdir, data)`` of a trained row -> JSON-like facts that its
         result gets as ``measures``; empty for none.
+      name: of the module and its config file; that of the equation if empty.
     """
 
     equation: str
@@ -57,6 +58,7 @@ class Experiment:
     measure: Callable[[ConfigDict, pathlib.Path, Mapping[str, pathlib.Path]], dict[str, Any]] = (
         lambda config, workdir, data: {}
     )
+    name: str = ""
 
 
 def row_label(config: ConfigDict) -> str:
@@ -78,7 +80,8 @@ def base_options(config: ConfigDict) -> dict[str, Any]:
         return {}
     if config.base == "heat":
         return {"base": "heat", "base_extent": config.base_extent}
-    options = {field: config[field] for field in ("base", "base_iterations", "base_gate")}
+    fields = ("base", "base_iterations", "base_gate", "base_centred")
+    options = {field: config[field] for field in fields}
     return {**options, "base_shift": config.base_shift if config.base == "helmholtz" else 0.0}
 
 
@@ -87,16 +90,21 @@ def file_name(row: str) -> str:
     return re.sub(r"[^a-z0-9+.=-]+", "-", row.lower()).replace("-+", "+").strip("-")
 
 
+def name_of(config: ConfigDict) -> str:
+    """The experiment of a config; most have the name of their equation."""
+    return config.get("experiment", config.equation)
+
+
 def directory(config: ConfigDict, runs: pathlib.Path) -> pathlib.Path:
     """Where a row's run is; runs that are scored on validation data are apart from the others."""
     preset = config.preset + ("" if config.score == "test" else f"-{config.score}")
     row = file_name(row_label(config))
-    return runs / config.equation / preset / row / f"seed-{config.seed}"
+    return runs / name_of(config) / preset / row / f"seed-{config.seed}"
 
 
 def config_text(config: ConfigDict) -> str:
     """The shortest text from which ``get_config`` makes this config."""
-    module = importlib.import_module(f"experiments.configs.{config.equation}")
+    module = importlib.import_module(f"experiments.configs.{name_of(config)}")
     preset = module.get_config(config.preset)
     own = [f"{name}={config[name]}" for name in configs.ROW_FIELDS if config[name] != preset[name]]
     changes = [config.changes.replace(", ", ",")] if config.changes else []
@@ -105,7 +113,7 @@ def config_text(config: ConfigDict) -> str:
 
 def command(config: ConfigDict) -> str:
     """The command that runs a row."""
-    name = config.equation
+    name = name_of(config)
     return (
         f"python -m experiments.{name} "
         f'--config="experiments/configs/{name}.py:{config_text(config)}"'
@@ -186,10 +194,7 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
         ),
         "sub_count": config.sub_count,
         "super_rates": config.super_rates if "super" in parts else (),
-        "super_method": config.super_method,
-        "super_count": config.super_count,
-        "super_start": config.super_start,
-        "super_weight": config.super_weight,
+        **{name: config[name] for name in configs.SUPER_OPTIONS},
         "symmetries": symmetries,
     }
 
@@ -233,7 +238,7 @@ def run(
         train.fit(settings, workdir, super_prior=experiment.prior(config))
     meta = checkpoint.read_meta(workdir, checkpoint.newest(workdir))
     result = {
-        "experiment": config.equation,
+        "experiment": name_of(config),
         "preset": config.preset,
         "row": row_label(config),
         "seed": config.seed,
@@ -329,4 +334,6 @@ def main(experiment: Experiment) -> None:
         print(f"result: {directory(config.value, pathlib.Path(runs.value)) / RESULT}")
 
     files = pathlib.Path(configs.__file__).parent
-    app.run(run_and_print, argument.expand(sys.argv, files, own=experiment.equation))
+    app.run(
+        run_and_print, argument.expand(sys.argv, files, own=experiment.name or experiment.equation)
+    )

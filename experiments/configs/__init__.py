@@ -28,7 +28,7 @@ What is the same in all rows of a preset; a row that changes one of these says s
     weight_decay, clip_norm, ema_decay    see `sino_jax.train.config`
     warmup         part of the run in which the rate rises from zero
     base_shift     distance from resonances of a Helmholtz base, see `sino_jax.base`
-    base_iterations, base_gate            of a base, see `sino_jax.models.with_base`
+    base_iterations, base_gate, base_centred    of a base, see `sino_jax.models.with_base`
     base_extent    time and length of the data's window, for base=heat
     initialisation of Fourier models, see `sino_jax.nn.layers.STARTS`
     sub_sizes      points a side of the sub-domains
@@ -38,6 +38,11 @@ What is the same in all rows of a preset; a row that changes one of these says s
     super_count    super-domain losses in a step
     super_start    part of the run after which they set in
     super_weight   of each of them at the end of the run
+    super_growing  whether rates set in one after the other
+    super_crop     side of a super-domain's sub-domains, as a part of its side; 0: that of the data
+    super_positions    sub-domains of each super-domain
+    super_points   grid points of all super-domains of a step; 0: one for each example
+    detach         what self-consistency holds constant, see `sino_jax.loss.scale_consistency`
     super_method   extend: larger domains by the experiment's prior, or by reflection; relabel: the
                    data itself with larger scales
     log_scale, scale_embedding, complex_factor, reference_scale    of the modulation, see
@@ -77,6 +82,7 @@ COMMON = {
     "base_iterations": 0,
     "base_extent": (),
     "base_gate": "contrast",
+    "base_centred": False,
     "consistency": "none",
     "smallest_crop": 0,
     "symmetries": "none",
@@ -103,6 +109,11 @@ COMMON = {
     "super_count": 2,
     "super_start": 0.25,
     "super_weight": 0.25,
+    "super_growing": False,
+    "super_crop": 0.0,
+    "super_positions": 1,
+    "super_points": 0,
+    "detach": "input",
     "rollout_frames": 1,
     "evaluate_every": 0,
     "train": (),
@@ -114,6 +125,18 @@ RULES = {
     "scale_embedding": rules.one_of("mlp", "octaves", "inverse_powers", "powers"),
     "stride": rules.at_least(0),  # of a data set it is at least 1; here 0 stands for that one
 }
+# Of self-consistency on super-domains; fields of `sino_jax.loss.training_loss` of the same name.
+SUPER_OPTIONS = (
+    "super_method",
+    "super_count",
+    "super_start",
+    "super_weight",
+    "super_growing",
+    "super_crop",
+    "super_positions",
+    "super_points",
+    "detach",
+)
 # What the label of a row has words for.
 ROW_FIELDS = (
     "model",

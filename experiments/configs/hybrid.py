@@ -9,6 +9,7 @@ Fields:
     samples            problems of each scale
     tolerances         of the bound (coercive problems) or error estimate
     shifts             of the preconditioner for Helmholtz, as fractions of k²
+    patch, overlap     points of the patches on which trained operators precondition Darcy flow
     repeats            of every timing; the fastest counts
     most_iterations    after which a solve is given up
 """
@@ -21,6 +22,8 @@ COMMON = {
     "helmholtz_scales": (1, 2, 5, 10, 25, 50),
     "tolerances": (1e-2, 1e-4, 1e-6),
     "shifts": (0.005, 0.1),
+    "patch": 33,
+    "overlap": 16,
     "repeats": 1,
     "most_iterations": 200,
 }
@@ -31,7 +34,8 @@ PRESETS = {
         "darcy_scales": (2, 4),
         "helmholtz_scales": (2, 5),
         "samples": 2,
-        "repeats": 1,
+        "patch": 17,
+        "overlap": 8,
     },
     "small": {"darcy": "small", "helmholtz": "small", "samples": 6},
     "paper": {

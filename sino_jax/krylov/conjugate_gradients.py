@@ -5,15 +5,109 @@ the residual only, and under `vmap` goes on with examples that are done. Here ev
 itself, by a measure that may be a bound of its error: the square of the residual's norm in the
 metric of the preconditioner, ⟨r, M r⟩, comes with the iteration, and for M the inverse of the
 Laplacian it is ‖r‖₋₁² of `sino_jax.diagnostics`.
+
+Directions may come from another map than M, too, also one that is neither symmetric nor linear,
+such as a network (`flexible`). An iteration then takes the one of the two directions that lowers
+the energy of the error more, made conjugate to the last `KEPT`: the iterate has the smallest energy
+of all of their combinations, and a map that helps no longer does no harm.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Inexact, Int
 
 from sino_jax.krylov.history import Fields, Iterations, Map, PerExample, each, inner, quotient
+
+# Directions that a flexible iteration keeps: two fields each.
+KEPT = 30
+
+
+class State(NamedTuple):
+    """Between two iterations: iterate, residual r, M r, next direction, and ⟨r, M r⟩."""
+
+    solution: Fields
+    residual: Fields
+    preconditioned: Fields
+    direction: Fields
+    square: PerExample
+
+
+class Former(NamedTuple):
+    """Directions p of former iterations ``[kept, batch, ...]``, A p and ⟨p, A p⟩; else zeros."""
+
+    directions: Inexact[Array, "kept batch *field"]
+    images: Inexact[Array, "kept batch *field"]
+    curvatures: Float[Array, "kept batch"]
+
+
+def begin(matvec: Map, load: Fields, start: Fields, precondition: Map) -> State:
+    """The state before the first iteration."""
+    residual = load - matvec(start)
+    preconditioned = precondition(residual)
+    square = inner(residual, preconditioned).real
+    return State(start, residual, preconditioned, preconditioned, square)
+
+
+def advance(
+    state: State, matvec: Map, precondition: Map, *, alive: Bool[Array, "batch"] | bool = True
+) -> State:
+    """One iteration of those examples that are not done; differentiable."""
+    image = matvec(state.direction)
+    length = quotient(state.square, inner(state.direction, image).real)
+    moved = _moved(state, image, length, precondition, alive)
+    ratio = quotient(moved.square, state.square)
+    direction = moved.preconditioned + each(ratio, image) * state.direction
+    return moved._replace(direction=direction)
+
+
+def _moved(state: State, image: Fields, length: PerExample, precondition: Map, alive) -> State:
+    """The state after a step along its direction, which stays the same."""
+    # A zero step freezes an example that is done; its directions no longer matter.
+    length = jnp.where(alive, length, 0)
+    residual = state.residual - each(length, image) * image
+    preconditioned = precondition(residual)
+    return State(
+        state.solution + each(length, image) * state.direction,
+        residual,
+        preconditioned,
+        state.direction,
+        inner(residual, preconditioned).real,
+    )
+
+
+def _advance_flexibly(
+    state: State, former: Former, step: Array, matvec: Map, precondition: Map, flexible, alive
+) -> tuple[State, Former]:
+    """One iteration along the better of two directions, conjugate to former ones."""
+
+    def candidate(direction):
+        # Twice: what round-off leaves of a large component may be as large as the rest.
+        for _ in range(2):
+            components = jax.vmap(inner, (0, None))(former.images, direction)
+            weights = quotient(components, former.curvatures.astype(components.dtype))
+            direction = direction - jnp.einsum("jb,jb...->b...", weights, former.directions)
+        image = matvec(direction)
+        curvature = inner(direction, image).real
+        slope = inner(direction, state.residual).real
+        return (direction, image, curvature), quotient(slope, curvature), slope**2 / curvature
+
+    (first, length, gain), (second, other_length, other_gain) = map(
+        candidate, (flexible(state.solution, state.residual), state.preconditioned)
+    )
+    better = gain > other_gain  # also false for NaN
+
+    def chosen(one, other):
+        return jnp.where(better.reshape(-1, *(1,) * (one.ndim - 1)), one, other)
+
+    direction, image, _ = kept = jax.tree.map(chosen, first, second)
+    length = chosen(length, other_length)
+    moved = _moved(state._replace(direction=direction), image, length, precondition, alive)
+    entries = zip(former, kept, strict=True)
+    place = step % len(former.directions)
+    return moved, Former(*(array.at[place].set(entry) for array, entry in entries))
 
 
 def conjugate_gradients(
@@ -26,6 +120,7 @@ def conjugate_gradients(
     iterations: int,
     limit: Int[Array, ""] | None = None,
     measure: Callable[[Fields, PerExample], PerExample] | None = None,
+    flexible: Callable[[Fields, Fields], Fields] | None = None,
 ) -> Iterations:
     """Solves ``matvec(u) = load`` for every example; jittable.
 
@@ -41,44 +136,39 @@ def conjugate_gradients(
       limit: a smaller number, which may be traced.
       measure: ``measure(solution, square)`` with square = ⟨r, M r⟩; by default its root over that
         of the load.
+      flexible: ``flexible(solution, residual) -> direction``, any map, beside `precondition`.
     """
     if measure is None:
         size = inner(load, precondition(load)).real
         measure = lambda solution, square: jnp.sqrt(quotient(square, size))  # noqa: E731
-
-    def judged(solution, square, alive):
-        value = measure(solution, square)
-        return value, alive & (value > tolerance)
-
     most = iterations if limit is None else jnp.minimum(iterations, limit)
-    residual = load - matvec(start)
-    preconditioned = precondition(residual)
-    square = inner(residual, preconditioned).real
-    first, alive = judged(start, square, jnp.ones(len(load), bool))
-    history = jnp.full((iterations + 1, len(load)), jnp.nan, first.dtype).at[0].set(first)
-    count = jnp.zeros(len(load), jnp.int32)
+    first = begin(matvec, load, start, precondition)
+    value = measure(start, first.square)
+    history = jnp.full((iterations + 1, len(load)), jnp.nan, value.dtype).at[0].set(value)
+    former = None
+    if flexible is not None:
+        kept = min(iterations, KEPT)
+        nothing = jnp.zeros((kept, *load.shape), load.dtype)
+        former = Former(nothing, nothing, jnp.zeros((kept, len(load)), value.dtype))
 
-    def unfinished(state):
-        step, alive = state[0], state[-1]
+    def unfinished(carry):
+        step, *_, alive = carry
         return (step < most) & jnp.any(alive)
 
-    def advance(state):
-        step, solution, residual, direction, square, count, history, alive = state
-        image = matvec(direction)
-        # A zero step freezes an example that is done; its directions no longer matter.
-        length = jnp.where(alive, quotient(square, inner(direction, image).real), 0)
-        solution = solution + each(length, solution) * direction
-        residual = residual - each(length, residual) * image
-        preconditioned = precondition(residual)
-        previous, square = square, inner(residual, preconditioned).real
-        ratio = quotient(square, previous)
-        direction = preconditioned + each(ratio, direction) * direction
-        value, going = judged(solution, square, alive)
+    def iterate(carry):
+        step, state, former, count, history, alive = carry
+        if flexible is None:
+            state = advance(state, matvec, precondition, alive=alive)
+        else:
+            state, former = _advance_flexibly(
+                state, former, step, matvec, precondition, flexible, alive
+            )
+        value = measure(state.solution, state.square)
         history = history.at[step + 1].set(jnp.where(alive, value, jnp.nan))
         count = count + alive.astype(count.dtype)
-        return step + 1, solution, residual, direction, square, count, history, going
+        return step + 1, state, former, count, history, alive & (value > tolerance)
 
-    state = (0, start, residual, preconditioned, square, count, history, alive)
-    state = jax.lax.while_loop(unfinished, advance, state)
-    _, solution, _, _, _, count, history, alive = state
-    return Iterations(solution, count, history, ~alive)
+    count = jnp.zeros(len(load), jnp.int32)
+    carry = (0, first, former, count, history, value > tolerance)
+    _, last, _, count, history, alive = jax.lax.while_loop(unfinished, iterate, carry)
+    return Iterations(last.solution, count, history, ~alive)

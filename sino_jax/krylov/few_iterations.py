@@ -4,15 +4,17 @@ Derivatives are those of the iteration itself, not of the solution that it would
 is what `jax.scipy.sparse.linalg` differentiates.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sino_jax import base
-from sino_jax.base import elements
-from sino_jax.krylov.history import quotient
+from sino_jax.krylov.conjugate_gradients import advance, begin
+from sino_jax.krylov.history import Fields, Map, each, inner, quotient
 from sino_jax.krylov.preconditioner import SHIFT, shifted_inverse
+from sino_jax.krylov.system import INNER, system
 from sino_jax.norms import l2_norm
 from sino_jax.types import Sample
 
@@ -46,16 +48,16 @@ def improve(
     """
     if iterations < 0:
         raise ValueError(f"iterations must not be negative, got {iterations}")
-    matvec, residual = _system(field, coefficient, 0.0 if k is None else k, extent)
     if k is None:
-        scale = jnp.exp(-jnp.mean(jnp.log(coefficient))).astype(field.dtype)
-        precondition = lambda load: scale * base.poisson(load, extent=extent)  # noqa: E731
-        correction, left = _conjugate_gradients(matvec, precondition, residual, iterations)
+        mean = jnp.exp(jnp.mean(jnp.log(coefficient))).astype(field.dtype)
+        one = lambda load: base.poisson(load, extent=extent) / mean  # noqa: E731
+        method, wave_number = _conjugate_gradients, jnp.zeros((), coefficient.dtype)
     else:
-        precondition = shifted_inverse(coefficient, k, shift=shift, extent=extent)
-        correction, left = _conjugate_residuals(matvec, precondition, residual, iterations)
-    solution = field + jnp.pad(correction, elements.INNER)
-    return solution, quotient(_norm(left), _norm(solution))
+        one = shifted_inverse(coefficient, k, shift=shift, extent=extent)
+        method, wave_number = _conjugate_residuals, k
+    solution, left = _improved(method, jax.vmap(one), field, coefficient, wave_number, iterations,
+                               extent)  # fmt: skip
+    return solution, quotient(l2_norm(left), l2_norm(solution[None]))[0]
 
 
 def conjugate_steps(
@@ -67,57 +69,43 @@ def conjugate_steps(
     extent: Sequence[float] = (1.0, 1.0),
 ) -> Sample:
     """`improve` by conjugate gradients for a coercive problem, also with a wave number."""
-    matvec, residual = _system(field, coefficient, k, extent)
-    precondition = lambda load: base.poisson(load, extent=extent)  # noqa: E731
-    correction, _ = _conjugate_gradients(matvec, precondition, residual, iterations)
-    return field + jnp.pad(correction, elements.INNER)
+    precondition = jax.vmap(lambda load: base.poisson(load, extent=extent))
+    return _improved(_conjugate_gradients, precondition, field, coefficient, k, iterations, extent)[
+        0
+    ]
 
 
-def _system(field: Sample, coefficient: Array, k: float | Array, extent: Sequence[float]):
-    """The operator at the inner nodes, and what the field lacks there."""
+def _improved(
+    method, precondition: Map, field: Sample, coefficient, k, iterations: int, extent
+) -> tuple[Sample, Fields]:
+    """The field after the iterations, and M r then, as a batch of one."""
+    matvec, lack = system(coefficient[None], jnp.asarray(k)[None], extent)
+    correction, left = method(matvec, precondition, lack(field[None]), iterations)
+    return field + jnp.pad(correction, INNER)[0], left
 
-    def matvec(inner):
-        full = jnp.pad(inner, elements.INNER)
-        return elements.residual_load(coefficient, full, k=k, extent=extent)
 
-    return matvec, -elements.residual_load(coefficient, field, k=k, extent=extent)
-
-
-def _conjugate_gradients(matvec: Callable, precondition: Callable, residual: Array, iterations):
+def _conjugate_gradients(matvec: Map, precondition: Map, residual: Fields, iterations: int):
     """The correction, and M r after it."""
-    total = jnp.zeros_like(residual)
-    direction = preconditioned = precondition(residual)
-    square = _inner(residual, preconditioned)
+    state = begin(matvec, residual, jnp.zeros_like(residual), precondition)
     for _ in range(iterations):
-        image = matvec(direction)
-        length = quotient(square, _inner(direction, image))
-        total = total + length * direction
-        residual = residual - length * image
-        preconditioned = precondition(residual)
-        previous, square = square, _inner(residual, preconditioned)
-        direction = preconditioned + quotient(square, previous) * direction
-    return total, preconditioned
+        state = advance(state, matvec, precondition)
+    return state.solution, state.preconditioned
 
 
-def _conjugate_residuals(matvec: Callable, precondition: Callable, residual: Array, iterations):
+def _conjugate_residuals(matvec: Map, precondition: Map, residual: Fields, iterations: int):
     """The same by minimal ‖M r‖ over the Krylov space of M A."""
-    total = jnp.zeros_like(residual)
-    left = precondition(residual)
+    total, left = jnp.zeros_like(residual), precondition(residual)
     pairs = []
+
+    def component(image, other):
+        return each(quotient(inner(image, other), inner(image, image)), other)
+
     for _ in range(iterations):
         direction, image = left, precondition(matvec(left))
-        for other, other_image in pairs:
-            component = quotient(_inner(other_image, image), _inner(other_image, other_image))
-            direction, image = direction - component * other, image - component * other_image
-        length = quotient(_inner(image, left), _inner(image, image))
-        total, left = total + length * direction, left - length * image
+        for former, former_image in pairs:
+            part = component(former_image, image)
+            direction, image = direction - part * former, image - part * former_image
+        part = component(image, left)
+        total, left = total + part * direction, left - part * image
         pairs.append((direction, image))
     return total, left
-
-
-def _inner(left: Array, right: Array) -> Array:
-    return jnp.sum(jnp.conj(left) * right)
-
-
-def _norm(field: Array) -> Float[Array, ""]:
-    return l2_norm(field[None])[0]

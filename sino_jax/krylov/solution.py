@@ -22,7 +22,8 @@ class Solution(NamedTuple):
         (coercive problems) or the relative residual ‖M r‖ / ‖u‖; NaN after the last.
       residual: the last of these, evaluated anew from the solution.
       bound: of the relative L2 error; infinite for indefinite problems.
-      reached: whether `residual` times `amplification` is at most the tolerance.
+      reached: whether `residual` times `amplification` is at most the tolerance, and, for an
+        indefinite problem, `residual` at most `gmres.SEEN`.
       amplification: an estimate of how much larger than the residual the error may be; 1 for
         coercive problems, infinite for a singular one.
     """

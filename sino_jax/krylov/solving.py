@@ -8,28 +8,31 @@ the tolerance: u is then known to that accuracy, up to round-off, as the bilinea
 solution on this grid. An indefinite one has no such bound. M r is the correction that the
 preconditioner would make next, nearly the error if no resonance is near; near one the error is
 larger by the norm of the inverse, which the iteration estimates (`sino_jax.krylov.gmres`), from
-below: at loose tolerances, such as 1e-2, it may stop too early.
+below. An estimate that has seen little of the operator is not believed: whatever the tolerance,
+‖M r‖ / ‖u_j‖ must come down to `gmres.SEEN`.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from sino_jax import base, boundary, channels
 from sino_jax.base import elements
 from sino_jax.equations import Equation
 from sino_jax.krylov.conjugate_gradients import conjugate_gradients
-from sino_jax.krylov.gmres import gmres
-from sino_jax.krylov.history import PerExample
+from sino_jax.krylov.gmres import gmres, is_small
+from sino_jax.krylov.history import Fields, PerExample, inner
 from sino_jax.krylov.preconditioner import SHIFT, shifted_inverse
 from sino_jax.krylov.solution import Solution, compact, joined
+from sino_jax.krylov.system import INNER, system
 from sino_jax.norms import bilinear_l2_norm, l2_norm
 from sino_jax.types import Batch, Instance, Sample
 
+Coefficient = Float[Array, "batch x y 1"]
 # The linear equations that are known here, and whether their scale is k.
 LINEAR = {"darcy": False, "helmholtz": True}
 # An iteration goes on from its end if round-off, or a changed size of the solution, deceived it.
@@ -48,6 +51,7 @@ def solve(
     extent: Sequence[float] | None = None,
     shift: float = SHIFT,
     restart: int = 50,
+    flexible: Callable[[Coefficient, Batch, Fields], Fields] | None = None,
 ) -> Solution:
     """Solves a batch in the precision of its arrays. Not to be traced: it looks at values.
 
@@ -58,48 +62,72 @@ def solve(
       equation: one of `LINEAR`.
       tolerance: of the relative error bound or the relative residual.
       iterations: at most this many, for each problem.
-      start: a field for each problem, such as a prediction; its boundary values are corrected. By
-        default the base solution of a constant coefficient.
+      start: see `first_iterate`.
       extent: side lengths; square cells and unit area by default.
       shift, restart: see `shifted_inverse` and `gmres`.
+      flexible: ``flexible(coefficient, estimates, residuals) -> directions``, the last two at inner
+        nodes: a preconditioner for coercive problems beside the inverse of the Laplacian, such as
+        `sino_jax.sweep`. It is compiled once for each grid as long as it is the same object.
     """
     _check(instance, equation, tolerance, iterations)
-    shape = instance.boundary.shape[1:-1]
-    extent = base.square_cells(shape) if extent is None else tuple(extent)
-    field = instance.boundary
+    extent = _extent(instance, extent)
+    first = first_iterate(instance, equation=equation, start=start, extent=extent, shift=shift)
+    arrays = (instance.coefficient, first, _wave_number(instance, equation))
+    coercive = np.asarray(_is_coercive(instance.coefficient, arrays[2], extent=extent))
+    methods = {
+        True: functools.partial(_coercive, extent=extent, flexible=flexible),
+        False: functools.partial(_indefinite, extent=extent, shift=shift, restart=restart),
+    }
+    parts, places = [], []
+    for kind, method in methods.items():
+        where = np.flatnonzero(coercive == kind)
+        if len(where):
+            chosen = [array[where] for array in arrays] if len(where) < len(first) else arrays
+            parts.append(_rounds(method, *chosen, tolerance, iterations))
+            places.append(where)
+    return parts[0] if len(parts) == 1 else joined(parts, np.argsort(np.concatenate(places)))
+
+
+def first_iterate(
+    instance: Instance,
+    *,
+    equation: Equation,
+    start: Batch | None = None,
+    extent: Sequence[float] | None = None,
+    shift: float = SHIFT,
+) -> Batch:
+    """What `solve` begins with: a field with the right boundary values.
+
+    Keyword args:
+      start: a field for each problem, such as a prediction; its boundary values are corrected. By
+        default the base solution of a constant coefficient.
+      others: see `solve`.
+    """
+    extent, field = _extent(instance, extent), instance.boundary
     if equation.complex_valued:
         field = channels.as_complex(field)
-    k = instance.scale if LINEAR[equation.name] else jnp.zeros_like(instance.scale)
-    problems = (instance.coefficient, field, k)
     if start is None:
-        start = _base(*problems, shift=shift, extent=extent)
-    else:
-        start = _with_boundary(start.astype(field.dtype), field, extent=extent)
-    coercive = np.asarray(_is_coercive(instance.coefficient, k, extent=extent))
-    arrays = (*problems, start)
-    methods = (
-        (True, functools.partial(_coercive, extent=extent)),
-        (False, functools.partial(_indefinite, extent=extent, shift=shift, restart=restart)),
-    )
-    if coercive.all() or not coercive.any():
-        return _rounds(methods[int(not coercive[0])][1], arrays, tolerance, iterations)
-    parts, places = [], []
-    for kind, method in methods:
-        where = np.flatnonzero(coercive == kind)
-        chosen = [array[where] for array in arrays]
-        parts.append(_rounds(method, chosen, tolerance, iterations))
-        places.append(where)
-    return joined(parts, np.argsort(np.concatenate(places)))
+        k = _wave_number(instance, equation)
+        return _base(instance.coefficient, field, k, shift=shift, extent=extent)
+    return _with_boundary(start.astype(field.dtype), field, extent=extent)
 
 
-def _rounds(method, arrays, tolerance, iterations) -> Solution:
+def _extent(instance: Instance, extent: Sequence[float] | None) -> tuple[float, ...]:
+    return base.square_cells(instance.boundary.shape[1:-1]) if extent is None else tuple(extent)
+
+
+def _wave_number(instance: Instance, equation: Equation) -> PerExample:
+    return instance.scale if LINEAR[equation.name] else jnp.zeros_like(instance.scale)
+
+
+def _rounds(method, coefficient, solution, k, tolerance, iterations) -> Solution:
     """Runs an iteration until the solution itself passes, not only what the iteration believes."""
-    *problems, solution = arrays
     total, rows, amplification = np.zeros(len(solution), int), [], np.ones(len(solution))
     for number in range(ROUNDS):
         found = method(
-            *problems,
+            coefficient,
             solution,
+            k,
             jnp.asarray(tolerance / amplification, solution.real.dtype),
             jnp.asarray(iterations - int(total.max()), jnp.int32),
             iterations=iterations,
@@ -110,7 +138,9 @@ def _rounds(method, arrays, tolerance, iterations) -> Solution:
         total = total + made
         # A later round sees less of the operator.
         amplification = np.maximum(amplification, np.asarray(found.amplification))
-        reached = np.asarray(found.residual) * amplification <= tolerance
+        reached = np.asarray(found.reached) & (
+            np.asarray(found.residual) * amplification <= tolerance
+        )
         if reached.all() or total.max() >= iterations or not made.any():
             break
     return found._replace(
@@ -121,19 +151,23 @@ def _rounds(method, arrays, tolerance, iterations) -> Solution:
     )
 
 
-@functools.partial(jax.jit, static_argnames=("iterations", "extent"))
-def _coercive(coefficient, field, k, start, tolerance, limit, *, iterations, extent) -> Solution:
-    matvec, load, embed = _system(coefficient, field, k, extent)
-    lowest = _lowest_eigenvalue(extent)
-    factor = 1 / (lowest**0.5 * _margin(coefficient, k, extent))
+@functools.partial(jax.jit, static_argnames=("iterations", "extent", "flexible"))
+def _coercive(coefficient, start, k, tolerance, limit, *, iterations, extent, flexible) -> Solution:
+    matvec, load, embed = _inner_problem(coefficient, start, k, extent)
+    factor = 1 / (_lowest_eigenvalue(extent) ** 0.5 * _margin(coefficient, k, extent))
     norm = jax.vmap(lambda u: bilinear_l2_norm(u, extent))
     precondition = jax.vmap(functools.partial(base.poisson, extent=extent))
 
-    def bound(inner, square):
+    def bound(inner_values, square):
         absolute = factor * jnp.sqrt(jnp.maximum(square, 0))
-        rest = norm(embed(inner)) - absolute
+        rest = norm(embed(inner_values)) - absolute
         return jnp.where(rest > 0, absolute / jnp.where(rest > 0, rest, 1), jnp.inf)
 
+    if flexible is not None:
+        directions = flexible
+        flexible = lambda values, residual: directions(  # noqa: E731
+            coefficient, embed(values), residual
+        )
     found = conjugate_gradients(
         matvec,
         load,
@@ -143,21 +177,26 @@ def _coercive(coefficient, field, k, start, tolerance, limit, *, iterations, ext
         iterations=iterations,
         limit=limit,
         measure=bound,
+        flexible=flexible,
     )
     residual = load - matvec(found.solution)
-    square = jnp.sum((jnp.conj(residual) * precondition(residual)).real, axis=(1, 2, 3))
-    value = bound(found.solution, square)
-    ones = jnp.ones_like(value)
+    value = bound(found.solution, inner(residual, precondition(residual)).real)
     return Solution(
-        embed(found.solution), found.count, found.history, value, value, value <= tolerance, ones
+        solution=embed(found.solution),
+        iterations=found.count,
+        history=found.history,
+        residual=value,
+        bound=value,
+        reached=value <= tolerance,
+        amplification=jnp.ones_like(value),
     )
 
 
 @functools.partial(jax.jit, static_argnames=("iterations", "extent", "shift", "restart"))
 def _indefinite(
-    coefficient, field, k, start, tolerance, limit, *, iterations, extent, shift, restart
+    coefficient, start, k, tolerance, limit, *, iterations, extent, shift, restart
 ) -> Solution:
-    matvec, load, embed = _system(coefficient, field, k, extent)
+    matvec, load, embed = _inner_problem(coefficient, start, k, extent)
 
     def precondition(loads):
         def one(a, k, load):
@@ -178,30 +217,22 @@ def _indefinite(
     )
     solution = embed(found.solution)
     value = l2_norm(precondition(load - matvec(found.solution))) / l2_norm(solution)
-    infinite = jnp.full_like(value, jnp.inf)
     return Solution(
-        solution,
-        found.count,
-        found.history,
-        value,
-        infinite,
-        value * amplification <= tolerance,
-        amplification,
+        solution=solution,
+        iterations=found.count,
+        history=found.history,
+        residual=value,
+        bound=jnp.full_like(value, jnp.inf),
+        reached=is_small(value, amplification, tolerance),
+        amplification=amplification,
     )
 
 
-def _system(coefficient, field, k, extent):
+def _inner_problem(coefficient, start, k, extent):
     """Operator and loads at the inner nodes, and the map from inner values to whole fields."""
-    ring = jax.vmap(boundary.ring)(field)
-
-    def residual(fields):
-        one = functools.partial(elements.residual_load, extent=extent)
-        return jax.vmap(lambda a, u, k: one(a, u, k=k))(coefficient, fields, k)
-
-    pad = ((0, 0), *elements.INNER)
-    matvec = lambda inner: residual(jnp.pad(inner, pad))  # noqa: E731
-    embed = lambda inner: ring + jnp.pad(inner, pad)  # noqa: E731
-    return matvec, -residual(ring), embed
+    matvec, lack = system(coefficient, k, extent)
+    ring = jax.vmap(boundary.ring)(start)
+    return matvec, lack(ring), lambda values: ring + jnp.pad(values, INNER)
 
 
 @functools.partial(jax.jit, static_argnames=("extent", "shift"))

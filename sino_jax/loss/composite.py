@@ -5,6 +5,7 @@
 on a batch that is first transformed by random symmetries, if any are given.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,7 +16,7 @@ from jaxtyping import Array, Float
 from sino_jax import augment, checks, equations, superdomain
 from sino_jax.equations import Equation
 from sino_jax.equations.equation import Symmetry
-from sino_jax.loss.crops import SUPER_START
+from sino_jax.loss.crops import SUPER_START, grown
 from sino_jax.loss.relative import relative_l2
 from sino_jax.loss.scale_consistency import (
     DETACHED,
@@ -48,6 +49,10 @@ def training_loss(
     super_count: Count = 2,
     super_weight: float = 0.25,
     super_start: float = SUPER_START,
+    super_growing: bool = False,
+    super_crop: float = 0.0,
+    super_positions: Count = 1,
+    super_points: Count = 0,
     detach: str = "input",
     symmetries: Sequence[Symmetry] = (),
     error_fn: ErrorFn = relative_l2,
@@ -76,6 +81,12 @@ def training_loss(
       super_weight: weight of each of them at the end of training.
       super_start: the progress at which they start. Before that their weight is zero at full cost:
         leave them out, as `draw_crops` does.
+      super_growing: whether rates set in one after the other, from the first on.
+      super_crop: side of the sub-domains of a super-domain, as a part of its side; 0: that of the
+        data. With 0.5 and growing rates 2, 4, 8 every scale is judged by the one below it.
+      super_positions: sub-domains of each super-domain.
+      super_points: grid points that the super-domains of a step have together, which bounds their
+        number (at least one); 0: there are as many as examples.
       detach: see `scale_consistency`.
       symmetries: symmetries of the equation to augment the batch with.
       error_fn: as for `scale_consistency`.
@@ -90,6 +101,8 @@ def training_loss(
     instance = with_scales(instance)
     equation.validate(instance)
     _check_options(sub_count, sub_weight, super_count, super_weight, super_start, progress)
+    checks.number("super_crop", super_crop, low=0, high=1)
+    checks.integer("super_points", super_points, least=0)
     checks.one_of("detach", detach, DETACHED)
     checks.one_of("super_method", super_method, SUPER_METHODS)
     for rate in super_rates:
@@ -124,7 +137,9 @@ def training_loss(
         weight = superdomain.annealed_weight(
             jnp.asarray(progress, total.dtype), start=super_start, maximum=super_weight
         )
-
+        eligible = len(super_rates)
+        if super_growing:
+            eligible = grown(eligible, progress, start=super_start)
         losses = sum(
             _super_domain(
                 apply_fn,
@@ -134,7 +149,11 @@ def training_loss(
                 equation=equation,
                 prior=super_prior,
                 rates=super_rates,
+                eligible=eligible,
                 method=super_method,
+                crop=super_crop,
+                points=super_points,
+                count=super_positions,
                 detach=detach,
                 error_fn=error_fn,
             )
@@ -155,36 +174,40 @@ def _check_options(sub_count, sub_weight, super_count, super_weight, super_start
 
 
 def _super_domain(
-    apply_fn, params, instance, *, key, equation, prior, rates, method, detach, error_fn
-) -> PerExample:
+    apply_fn, params, instance, *, key, equation, prior, rates, eligible, method, crop, points,
+    **options,
+) -> PerExample:  # fmt: skip
     """Self-consistency on a super-domain of a random rate, cropped to the scale of the data."""
     shape = instance.solution.shape[1:-1]
     key_rate, key_inputs, key_position = jax.random.split(key, 3)
 
     def at_rate(rate):
+        larger_shape = superdomain.superdomain_shape(equation, shape, rate)
+        few = instance
+        if points:
+            number = max(1, points // math.prod(larger_shape))
+            few = jax.tree.map(lambda x: x[:number], instance)
+
         def loss(params):
-            size = shape
+            size = superdomain.original_shape(equation, larger_shape, 1 / crop) if crop else shape
             if method == "relabel":
-                larger = superdomain.relabelled(instance, equation=equation, rate=rate)
-                size = superdomain.original_shape(equation, shape, rate)
+                larger = superdomain.relabelled(few, equation=equation, rate=rate)
+                size = superdomain.original_shape(equation, shape, 1 / crop if crop else rate)
             elif prior is None:
-                larger = superdomain.reflected(instance, equation=equation, rate=rate)
+                larger = superdomain.reflected(few, equation=equation, rate=rate)
             else:
                 larger = superdomain.sample(
-                    prior, key_inputs, instance.scale, equation=equation, shape=shape, rate=rate
+                    prior, key_inputs, few.scale, equation=equation, shape=shape, rate=rate
                 )
-            return scale_consistency(
-                apply_fn,
-                params,
-                larger,
-                equation=equation,
-                size=size,
-                key=key_position,
-                detach=detach,
-                error_fn=error_fn,
+            errors = scale_consistency(
+                apply_fn, params, larger, equation=equation, size=size, key=key_position, **options
             )
+            # Every example has a value, also if there are fewer super-domains.
+            if len(errors) == len(instance.scale):
+                return errors
+            return jnp.full(len(instance.scale), jnp.mean(errors))
 
         return loss
 
-    choice = jax.random.randint(key_rate, (), 0, len(rates))
+    choice = jax.random.randint(key_rate, (), 0, eligible)
     return jax.lax.switch(choice, [at_rate(rate) for rate in rates], params)

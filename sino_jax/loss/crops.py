@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Array, Float, Int
 
 from sino_jax import checks, superdomain
 from sino_jax.equations import Equation
@@ -37,24 +38,33 @@ def draw_crops(options: Mapping[str, Any], *, seed: int, step: int, total_steps:
     no device waits for another that drew a larger size.
 
     Args:
-      options: of `training_loss`; `sub_sizes`, `super_rates` and `super_start` are read.
+      options: of `training_loss`; `sub_sizes`, `super_rates`, `super_growing` and `super_start` are
+        read.
       seed: of the run. The draw is a pure function of it and of `step`.
       step: number of the step, counted from 0.
       total_steps: length of the run; super-domains are left out before `super_start` of it.
     """
     sizes = [n if checks.is_single(n) else tuple(n) for n in options.get("sub_sizes", ())]
     rates = list(options.get("super_rates", ()))
+    start, progress = options.get("super_start", SUPER_START), step / total_steps
+    if options.get("super_growing"):
+        rates = rates[: grown(len(rates), progress, start=start)]
     # Size and rate share one draw, which keeps programs few; sums of losses do not mind.
     pairs = math.lcm(max(1, len(sizes)), max(1, len(rates)))
     # Raw Philox output, as in `sino_jax.data.batches`: NumPy guarantees this stream, but not that
     # of `Generator.integers`.
     raw = np.random.Philox(np.random.SeedSequence((seed, step))).random_raw() if pairs > 1 else 0
     draw = int(raw) % pairs
-    begun = step / total_steps >= options.get("super_start", SUPER_START)
     return CropDraw(
         sub_sizes=(sizes[draw % len(sizes)],) if sizes else (),
-        super_rates=(rates[draw % len(rates)],) if rates and begun else (),
+        super_rates=(rates[draw % len(rates)],) if rates and progress >= start else (),
     )
+
+
+def grown(rates: int, progress: float | Float[Array, ""], *, start: float) -> int | Int[Array, ""]:
+    """How many of so many super-domain rates are in use: one at `start`, all in the last part."""
+    later = (start + (1 - start) * number / rates for number in range(1, rates))
+    return 1 + sum((progress >= begin) * 1 for begin in later)
 
 
 def fitting_sizes(

@@ -18,7 +18,7 @@ from sino_jax.loss.relative import relative_l2
 from sino_jax.problem import predict, with_scales
 from sino_jax.types import ApplyFn, Batch, Count, Instance, Key, PerExample
 
-DETACHED = ("input", "target", "both", "none")
+DETACHED = ("input", "target", "both", "none", "prediction")
 ErrorFn = Callable[[Batch, Batch], PerExample]
 
 
@@ -30,6 +30,7 @@ def scale_consistency(
     equation: str | Equation,
     size: Count | Sequence[Count],
     key: Key,
+    count: Count = 1,
     detach: str = "input",
     error_fn: ErrorFn = relative_l2,
 ) -> PerExample:
@@ -49,9 +50,12 @@ def scale_consistency(
       size: points of the sub-domain, static: one number for the first axis, to which the equation
         ties the others, or one for each axis.
       key: the position of every example's sub-domain is drawn from it.
+      count: sub-domains of every example, over which its value is the mean.
       detach: what is held constant in the self-supervised loss: the sub-domain's "input" (its
         boundary values; the paper's choice), the "target" (the restricted global prediction),
-        "both" or "none". The supervised loss has nothing to detach.
+        "both" or "none"; or the "prediction" on the sub-domain as a whole, which makes the model
+        at the smaller scale the judge of itself at the larger one. The supervised loss has nothing
+        to detach.
       error_fn: compares prediction and target, ``[batch, *grid, channel]`` to ``[batch]``.
 
     Returns:
@@ -75,18 +79,23 @@ def scale_consistency(
     field = instance.solution if supervised else predict(apply_fn, params, instance, equation)
     shape = field.shape[1:-1]
     crop_size = equation.crop_size(size, shape)
+    problems = (instance.coefficient, field, instance.scale)
+    if checks.integer("count", count) > 1:
+        problems = jax.tree.map(lambda x: jnp.repeat(x, count, axis=0), problems)
 
     def restrict(start, coefficient, field, scale):
         return subdomain.restrict(equation, coefficient, field, scale, start=start, size=crop_size)
 
-    starts = subdomain.random_starts(equation, key, field.shape[0], crop_size, shape)
-    local = jax.vmap(restrict)(starts, instance.coefficient, field, instance.scale)
+    starts = subdomain.random_starts(equation, key, count * len(field), crop_size, shape)
+    local = jax.vmap(restrict)(starts, *problems)
     given, target = local.boundary, local.solution
     if not supervised:
         given = jax.lax.stop_gradient(given) if detach in ("input", "both") else given
         target = jax.lax.stop_gradient(target) if detach in ("target", "both") else target
     prediction = predict(apply_fn, params, local._replace(boundary=given), equation)
-    return compare(error_fn, prediction, target)
+    if not supervised and detach == "prediction":  # it is what the other is compared with
+        prediction, target = target, jax.lax.stop_gradient(prediction)
+    return compare(error_fn, prediction, target).reshape(-1, count).mean(axis=1)
 
 
 def compare(error_fn: ErrorFn, prediction: Batch, target: Batch) -> PerExample:

@@ -44,8 +44,8 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     Args:
       config: a mapping or ConfigDict with `name`, one of `MODELS`, and
         fields of that model's class; `base`, one of `BASES`, names a base solution that the model
-        corrects, and `base_shift`, `base_iterations` and `base_gate` its options (see
-        `with_base.WithBase`).
+        corrects, and `base_shift`, `base_iterations`, `base_gate` and `base_centred` its options
+        (see `with_base.WithBase`).
 
     Raises:
       ValueError: an unknown model or field (the nearest valid one is suggested), a missing field, a
@@ -62,7 +62,7 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
         return _on_heat_base(name, fields)
     options = {
         option: fields.pop(f"base_{option}")
-        for option in ("shift", "iterations", "gate")
+        for option in ("shift", "iterations", "gate", "centred")
         if f"base_{option}" in fields
     }
     if name not in MODELS:

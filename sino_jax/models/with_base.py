@@ -47,6 +47,9 @@ class WithBase(nn.Module, kw_only=True):
       iterations: of `sino_jax.krylov.improve`, after the base. They read the coefficient as it is
         in the equation, which therefore must not be normalised.
       gate: one of `GATES`; "residual" reads the coefficient likewise.
+      centred: subtract the mean of the boundary values first, and add it last. Of Darcy flow a
+        solution plus a constant is a solution, which the model then need not learn: on a small part
+        of a large domain the mean is most of the boundary values.
     """
 
     model: nn.Module
@@ -55,6 +58,7 @@ class WithBase(nn.Module, kw_only=True):
     shift: float = 0.0
     iterations: int = 0
     gate: str = "contrast"
+    centred: bool = False
 
     def __call__(self, inputs: RealBatch, scale: Scale) -> RealBatch:
         """Evaluates base and correction; see `sino_jax.models` for the shapes."""
@@ -62,12 +66,17 @@ class WithBase(nn.Module, kw_only=True):
         split = inputs.shape[-1] - len(SIDES) * self.out_channels
         interior, traces = inputs[..., :split], inputs[..., split:]
         coefficient = interior[..., 0]
+        if self.centred:
+            sides = jnp.split(traces, len(SIDES), axis=-1)
+            mean = jnp.mean(sum(sides) / len(SIDES), axis=(1, 2), keepdims=True)
+            traces = traces - jnp.tile(mean, len(SIDES))
         base = self._solve(boundary_field(traces), coefficient, scale)
         if self.iterations or self.gate == "residual":
             base, left = self._improve(base, coefficient, scale)
         gate = self._contrast(coefficient) if self.gate == "contrast" else jnp.minimum(left, 1)
         correction = self.model(jnp.concatenate([interior, base, traces], axis=-1), scale)
-        return base + channels.per_example(gate, inputs) * bubble(inputs) * correction
+        output = base + channels.per_example(gate, inputs) * bubble(inputs) * correction
+        return output + mean if self.centred else output
 
     def smallest_grid(self) -> int:
         """Points that every axis must have at least: those of the model inside."""
@@ -115,6 +124,8 @@ class WithBase(nn.Module, kw_only=True):
             raise ValueError(f"base must be one of {BASES}, got {self.base!r}")
         if self.shift and self.base != "helmholtz":
             raise ValueError(f'shift is an option of base "helmholtz" only, got {self.base!r}')
+        if self.centred and self.base != "harmonic":
+            raise ValueError(f'centred is an option of base "harmonic" only, got {self.base!r}')
         if self.gate not in GATES:
             raise ValueError(f"gate must be one of {GATES}, got {self.gate!r}")
         if self.base == "coons" and (self.iterations or self.gate != "contrast"):

@@ -25,7 +25,7 @@ import ml_collections
 from solvers.configs import rules
 
 # They say what the config is: a change would file it under the name of another.
-FIXED = ("equation", "preset", "changes", "train")
+FIXED = ("experiment", "equation", "preset", "changes", "train")
 
 
 def resolve(

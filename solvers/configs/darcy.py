@@ -2,7 +2,8 @@
 
 The grid has the same number of cells for each unit of scale (``paper`` 32, ``small`` and ``long``
 16), so that the half of a sample of scale 8 is a sample of scale 4, points included. ``small`` has
-few samples: there a model can fit its data, and what multiplies data shows.
+few samples: there a model can fit its data, and what multiplies data shows. ``tiny_labels`` has
+training data of scale 1 only, on 17² nodes.
 
     python -m solvers.generate --config=solvers/configs/darcy.py:small
 """
@@ -39,6 +40,15 @@ PRESETS = {
     "small": {
         "points": tuple((scale, 16 * scale + 1) for scale in SCALES),
         "train_samples": 128,
+        "val_samples": 32,
+        "test_samples": 64,
+    },
+    "tiny_labels": {
+        "points": tuple((scale, 16 * scale + 1) for scale in (1, 2, 4, 8, 16)),
+        "train_scales": (1,),
+        "val_scales": (1, 2, 4, 8),
+        "test_scales": (1, 2, 4, 8, 16),
+        "train_samples": 1024,
         "val_samples": 32,
         "test_samples": 64,
     },

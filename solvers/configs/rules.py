@@ -60,15 +60,17 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(["epochs", "batch_size", "samples", "samples_at_once"], COUNT),
     **dict.fromkeys(["n_modes", "hidden_channels", "n_layers"], COUNT),
     **dict.fromkeys(["sino_modes", "sino_channels", "sino_layers"], COUNT),
-    **dict.fromkeys(["pyramid_channels", "n_levels", "sub_count", "super_count"], COUNT),
+    **dict.fromkeys(["pyramid_channels", "n_levels", "sub_count"], COUNT),
+    **dict.fromkeys(["super_count", "super_positions"], COUNT),
     **dict.fromkeys(
         ["rollout_frames", "rollout_steps", "patches", "levels", "level_iterations", "ramp"], COUNT
     ),
     **dict.fromkeys(["sub_sizes", "overlap", "overlaps"], at_least(2)),
     **dict.fromkeys(["size", "smallest_crop", "iterations", "evaluate_every"], at_least(0)),
+    "super_points": at_least(0),
     **dict.fromkeys(["learning_rate"], POSITIVE),
     **dict.fromkeys(["weight_decay", "clip_norm", "super_weight", "base_shift"], NOT_NEGATIVE),
-    **dict.fromkeys(["warmup", "super_start"], between(0, 1)),
+    **dict.fromkeys(["warmup", "super_start", "super_crop"], between(0, 1)),
     "ema_decay": Rule("a number from 0 to less than 1", lambda x: 0 <= x < 1),
     "padding": between(0, 4),
     "super_rates": at_least(1, whole=False),
@@ -81,6 +83,7 @@ RULES: Mapping[str, Rule] = {
     "symmetries": one_of("none", "rotation", "reflection", "rotation+reflection"),
     "score": one_of("test", "val"),
     "super_method": one_of("extend", "relabel"),
+    "detach": one_of("input", "target", "both", "none", "prediction"),
 }
 
 

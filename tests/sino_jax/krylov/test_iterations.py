@@ -129,6 +129,61 @@ def test_a_preconditioner_that_is_not_linear_is_allowed_on_the_right(x64):
     np.testing.assert_allclose(times(matrices)(flexible.solution), load, atol=1e-6)
 
 
+def test_flexible_directions_minimise_the_energy_and_the_inverse_needs_one(x64):
+    matrices, load = batch_of_spd()
+    inverse = jnp.linalg.inv(matrices)
+    options = {"tolerance": 1e-8, "iterations": 60}
+    exact = run(
+        conjugate_gradients, matrices, load, flexible=lambda u, r: times(inverse)(r), **options
+    )
+    np.testing.assert_array_equal(exact.count, 1)
+
+    def distorted(solution, residual, inverse=inverse):
+        """Neither linear nor symmetric."""
+        return times(inverse)(residual) * (1 + 0.3 * jnp.tanh(20 * residual))
+
+    truth = times(inverse)(load)
+    energies = []
+    for iterations in range(1, 8):
+        few = run(conjugate_gradients, matrices, load, tolerance=0.0, iterations=iterations,
+                  flexible=distorted)  # fmt: skip
+        error = few.solution - truth
+        energies.append(jnp.sum(error * times(matrices)(error), axis=1))
+    assert (jnp.diff(jnp.stack(energies), axis=0) < 1e-25).all()
+    plain = run(conjugate_gradients, matrices[2:], load[2:], **options)
+    found = run(conjugate_gradients, matrices[2:], load[2:],
+                flexible=lambda u, r: distorted(u, r, inverse[2:]),
+                **options)  # fmt: skip
+    assert found.reached.all()
+    assert 2 * found.count[0] <= plain.count[0]
+
+
+def test_the_map_itself_as_flexible_changes_nothing(x64):
+    matrices, load = batch_of_spd()
+    halves = lambda fields: 0.5 * fields  # noqa: E731
+    options = {"tolerance": 1e-6, "iterations": 40, "precondition": halves}
+    plain = run(conjugate_gradients, matrices, load, **options)
+    same = run(conjugate_gradients, matrices, load, flexible=lambda u, r: halves(r), **options)
+    np.testing.assert_array_equal(same.count, plain.count)
+    np.testing.assert_allclose(same.solution, plain.solution, rtol=1e-6)
+
+
+def test_a_loose_tolerance_does_not_overlook_a_resonance(x64):
+    """Half of the solution, but 0.5 % of the residual, is in a nearly singular direction."""
+    eigenvalues = np.append(np.linspace(1, 3, SIZE - 1), 0.01)
+    load = np.append(np.full(SIZE - 1, SIZE**-0.5), 0.005)
+    matrix, load = jnp.asarray(np.diag(eigenvalues))[None], jnp.asarray(load)[None]
+    found = run(gmres, matrix, load, tolerance=1e-2, iterations=SIZE)
+    truth = load / jnp.asarray(eigenvalues)[None]
+    error = jnp.linalg.norm(found.solution - truth) / jnp.linalg.norm(truth)
+    assert found.reached[0]
+    assert error < 1e-2
+    # The residual alone, times what the process knew by then, would have ended it before.
+    early = run(gmres, matrix, load, tolerance=0.0, iterations=int(np.argmax(
+        np.asarray(found.history[:, 0]) <= 1e-2)))  # fmt: skip
+    assert jnp.linalg.norm(early.solution - truth) > 0.3 * jnp.linalg.norm(truth)
+
+
 def test_the_amplification_is_the_norm_of_the_inverse_and_infinite_if_there_is_none(x64):
     eigenvalues = np.linspace(1, 4, SIZE)
     small, singular = eigenvalues.copy(), eigenvalues.copy()

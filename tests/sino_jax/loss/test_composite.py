@@ -108,6 +108,63 @@ def test_every_size_and_rate_is_drawn_and_super_domains_begin_in_time():
     assert loss.draw_crops({}, seed=0, step=9, total_steps=10) == ((), ())
 
 
+def test_rates_grow_one_after_the_other():
+    options = {"super_rates": (2.0, 4.0, 8.0), "super_growing": True, "super_start": 0.25}
+    drawn = collections.defaultdict(set)
+    for step in range(400):
+        draw = loss.draw_crops(options, seed=0, step=step, total_steps=400)
+        drawn[step // 100].update(draw.super_rates)
+    assert drawn == {0: set(), 1: {2.0}, 2: {2.0, 4.0}, 3: {2.0, 4.0, 8.0}}
+    # The compiled choice keeps to the same rule: a model that tells scales shows what was drawn.
+    instance = make_instance(batch=1)._replace(scale=jnp.ones(1))
+
+    def scales_of(progress):
+        asked = set()
+
+        def telling(params, inputs, scale):
+            jax.debug.callback(lambda s: asked.add(float(s[0])), scale)
+            return inputs[..., :1]
+
+        for seed in range(12):
+            loss.training_loss(
+                telling, None, instance, equation="darcy", key=jax.random.key(seed),
+                progress=progress, super_prior=constant_prior, super_count=1, **options,
+            )  # fmt: skip
+        jax.effects_barrier()
+        return asked - {1.0}
+
+    assert scales_of(0.3) == {2.0}
+    assert scales_of(0.6) == {2.0, 4.0}
+
+
+def test_super_domains_are_judged_by_halves_and_bounded_in_number():
+    asked = []
+
+    def telling(params, inputs, scale):
+        asked.append(inputs.shape[:3])
+        return jnp.full_like(inputs[..., :1], 2.0) * scale.reshape(-1, 1, 1, 1)
+
+    total, parts = loss.training_loss(
+        telling,
+        None,
+        make_instance(batch=3)._replace(scale=jnp.ones(3)),
+        equation="darcy",
+        key=jax.random.key(0),
+        progress=1.0,
+        super_prior=constant_prior,
+        super_rates=(4.0,),
+        super_count=1,
+        super_weight=1.0,
+        super_crop=0.5,
+        super_positions=5,
+        super_points=2 * 33**2,
+        detach="prediction",
+    )
+    assert asked[-2:] == [(2, 33, 33), (10, 17, 17)]
+    np.testing.assert_allclose(parts["super_domain"], 1.0)  # |4 - 2| / 2, the judge's being 2
+    assert total.shape == (3,)
+
+
 def test_crops_do_not_change_between_releases():
     """The first numbers of a stream that NumPy guarantees: raw Philox output, modulo the sizes."""
     drawn = [size for draw in draws({"sub_sizes": range(10)}, 12) for size in draw.sub_sizes]

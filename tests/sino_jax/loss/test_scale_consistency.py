@@ -158,7 +158,7 @@ def test_supervised_loss_is_the_error_on_a_crop_that_numpy_cuts():
         np.testing.assert_allclose(value[i], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("detach", ["input", "target", "both", "none"])
+@pytest.mark.parametrize("detach", ["input", "target", "both", "none", "prediction"])
 def test_what_is_detached_has_no_gradient(detach):
     """Gradients against the loss with each use of the parameters differentiated on its own."""
     instance = small_instance(solution=None)
@@ -178,8 +178,8 @@ def test_what_is_detached_has_no_gradient(detach):
             jax.vmap(crop)(starts, instance.coefficient, field, instance.scale) for field in fields
         )
         local_inputs = problem.inputs(equation, local_problem)
-        prediction = linear_model(local, local_inputs, local_problem.scale)
-        return loss.relative_l2(prediction, truth.solution).sum()
+        pair = linear_model(local, local_inputs, local_problem.scale), truth.solution
+        return loss.relative_l2(*(pair[::-1] if detach == "prediction" else pair)).sum()
 
     params = jnp.asarray(LINEAR_PARAMS)
     gradient = jax.grad(
@@ -188,11 +188,20 @@ def test_what_is_detached_has_no_gradient(detach):
         ).sum()
     )(params)
     by_given, by_target, by_local = jax.grad(loss_of, argnums=(0, 1, 2))(params, params, params)
-    expected = by_local
+    expected = by_local if detach != "prediction" else 0
     expected += by_given if detach in ("target", "none") else 0
-    expected += by_target if detach in ("input", "none") else 0
+    expected += by_target if detach in ("input", "none", "prediction") else 0
     np.testing.assert_allclose(gradient, expected, rtol=1e-4)
     assert all(jnp.abs(part).max() > 1e-3 for part in (by_given, by_target, by_local))
+
+
+def test_several_sub_domains_are_those_of_a_repeated_batch():
+    for instance in (small_instance(), small_instance(solution=None)):
+        repeated = jax.tree.map(lambda x: jnp.repeat(x, 4, axis=0), instance)
+        options = dict(equation="darcy", size=9, key=jax.random.key(3))
+        apart = loss.scale_consistency(linear_model, LINEAR_PARAMS, repeated, **options)
+        together = loss.scale_consistency(linear_model, LINEAR_PARAMS, instance, count=4, **options)
+        np.testing.assert_allclose(together, apart.reshape(-1, 4).mean(axis=1), rtol=1e-5)
 
 
 def test_one_compiled_program_serves_all_sizes_also_inside_scan():

@@ -92,6 +92,21 @@ def test_the_correction_is_homogeneous_in_the_boundary_data(x64):
     np.testing.assert_allclose(model(variables, scaled, scale), 1000 * output, rtol=1e-9)
 
 
+def test_a_constant_added_to_the_boundary_values_is_added_to_the_output(x64):
+    coefficient, g, inputs, scale = problem("darcy")
+    raised = jax.vmap(equations.get("darcy").inputs)(coefficient, g + 50.0)
+    changes = {}
+    for centred in (True, False):
+        model = operator("darcy", "harmonic", base_centred=centred)
+        variables = random_variables(model, inputs, scale)
+        outputs = [jax.jit(model.apply)(variables, given, scale) for given in (inputs, raised)]
+        changes[centred] = float(jnp.abs(outputs[1] - outputs[0] - 50.0).max())
+    assert changes[True] < 1e-11
+    assert changes[False] > 1e-1
+    with pytest.raises(ValueError, match='centred is an option of base "harmonic" only'):
+        operator("darcy", "coons", base_centred=True).init(jax.random.key(0), inputs, scale)
+
+
 @pytest.mark.parametrize("constant", [False, True])
 def test_gradients_are_finite_and_reach_every_parameter_unless_the_base_is_exact(x64, constant):
     _, _, inputs, scale = problem("darcy", constant=constant)
