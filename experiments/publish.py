@@ -5,7 +5,7 @@
 writes ``sino_jax/pretrained/darcy``, which `sino_jax.operator.load("darcy")` finds: weights, JSON,
 and a model card. The run is evaluated again on its test data, in single precision, which must give
 the errors of its result, and with weights rounded to half precision. These are stored if they
-change no error by more than a ten-thousandth of itself. Validation data of a trained scale, if
+change no error by more than a two-thousandth of itself. Validation data of a trained scale, if
 there is any, calibrates the error estimates of an elliptic equation.
 """
 
@@ -33,7 +33,7 @@ from sino_jax.train import parallel, task
 
 LICENCE = "Apache-2.0"
 # Errors of half-precision weights may differ from those of the run by this part of themselves.
-LARGEST_CHANGE = 1e-4
+LARGEST_CHANGE = 5e-4
 # Errors of a repeated evaluation may differ by this part from those of the result: round-off.
 SAME = 1e-3
 # On new problems of the same distributions, mean errors stay below this multiple; the tests check.
