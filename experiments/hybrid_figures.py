@@ -15,7 +15,7 @@ def residual_by_seconds(results: Sequence[Mapping[str, Any]], path: pathlib.Path
     The first problem, to the smallest tolerance; every iteration is given the same time.
     """
     largest = {result["equation"]: result for result in results}
-    figure, axes = subplots(1, len(largest), size=(5.0 * len(largest), 3.8))
+    figure, axes = subplots(1, len(largest), size=(5.5 * len(largest), 5.2))
     for panel, result in zip(axes[0], largest.values(), strict=True):
         for row in result["rows"]:
             entry = list(row["tolerances"].values())[-1]
@@ -31,5 +31,6 @@ def residual_by_seconds(results: Sequence[Mapping[str, Any]], path: pathlib.Path
         nodes = f"{result['grid'][0]}² nodes"
         panel.set(xlabel="seconds on one core", ylabel=what)
         panel.set_title(f"{result['equation']}, scale {result['scale']:g}, {nodes}", fontsize=10)
-        panel.legend(fontsize=7)
+        # Below the curves, which there may be many of.
+        panel.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.15))
     return save(figure, path)

@@ -16,7 +16,7 @@ from sino_jax.types import Instance
 
 ROOT = pathlib.Path(__file__).parents[2]
 DARCY = equations.get("darcy")
-META = {"scales": [1.0], "grids": [[9, 9]], "scale_range": [1.0, 8.0]}
+META = {"scales": [1.0], "grids": [[9, 9]], "scale_range": [0.1, 8.0]}
 
 
 def test_rows_have_homes_of_their_own_and_commands_that_make_them():
