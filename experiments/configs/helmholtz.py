@@ -10,7 +10,13 @@ points; SINO has all frequencies of the grid and shares its weights between them
 from the sizes that fit into the grid of a batch. In ``small`` and ``long`` models see half the
 points of the grids and have half the modes or less.
 
-Neither ``small`` nor ``long`` has been run since the presets have at least 100 epochs.
+Measured on one core, seed 0, test data, errors in percent at k = 1, 2, 5, 10, 25 (the last three
+trained), 50; core-minutes:
+
+    small                       59.7  47.4   9.7  18.2  39.9  98.3    3.6
+    small,consistency=sub       20.3  15.8  10.8  19.6  41.0  99.3    6.9
+
+``long`` has not been run.
 """
 
 from experiments import configs
