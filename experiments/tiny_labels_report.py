@@ -71,9 +71,9 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
 def _measured(runs: Sequence[Mapping[str, Any]], name: str) -> str:
     """Means over seeds, as ``2: 4.1, 4: 9.8``."""
     found = [run["measures"][name] for run in runs if "measures" in run]
-    if not found:
+    scales = sorted(found[0], key=float) if found else []
+    if not scales:
         return "–"
-    scales = sorted(found[0], key=float)
     means = (100 * statistics.mean(entry[scale] for entry in found) for scale in scales)
     return ", ".join(f"{scale}: {mean:.1f}" for scale, mean in zip(scales, means, strict=True))
 
