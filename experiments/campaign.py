@@ -79,8 +79,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--status", action="store_true", help="print the table and do nothing")
     parser.add_argument("--slurm", action="store_true", help="print a job array script")
     arguments = parser.parse_args(argv)
-    if not arguments.file.is_file():
-        parser.error(f"there is no file {arguments.file}")
     arguments.cores = [cores(text) for text in arguments.cores]
     return arguments
 

@@ -266,7 +266,8 @@ def test_every_boundary_value_equation_in_one_call_with_its_rescaled_parameter(
         equation=name, patches=patches, overlap=5, iterations=1, start=g,
     )  # fmt: skip
     assert [inputs for inputs, _ in calls] == [(8, *size, equation.input_channels)]
-    expected = np.repeat([100.0, 200.0], 4) * equation.ratio(size, shape)
+    factor, _ = equation.rescale_box(1.0, size, shape)
+    expected = np.repeat([100.0, 200.0], 4) * factor
     np.testing.assert_allclose(calls[0][1], expected, rtol=1e-6)
     np.testing.assert_allclose(refined.solution, g, rtol=1e-6)
 

@@ -53,5 +53,5 @@ def test_a_notebook_survives_a_second_interruption(monkeypatch):
 
 
 def test_what_a_cell_shows_says_how_to_go_on():
-    assert str(interruption.Interrupted(7)).startswith("saved at step 7; the same call goes on")
+    assert str(interruption.Interrupted(7)).startswith("saved at step 7; the same call resumes")
     assert interruption.Interrupted(7).code == interruption.EXIT_CODE
