@@ -133,12 +133,15 @@ class PointwiseBlock(nn.Module):
     @nn.compact
     def __call__(self, field: Field, integral: Field) -> Field:
         kind = {"initialisation": self.initialisation}
+        shape = integral.shape
+        # All points in one axis: long loops, also on grids that are short in their last one.
+        field, integral = (x.reshape(*x.shape[:2], 1, -1) for x in (field, integral))
         mixed = integral + Pointwise(self.features, name="skip", **kind)(field)
         mlp = ChannelMlp(self.hidden, self.features, activate=not self.linear, name="mlp", **kind)
         gate = self.param("gate", nn.initializers.ones, (self.features,)).astype(field.dtype)
         gated = gate.reshape(1, -1, *(1,) * (field.ndim - 2)) * field
         result = mlp(mixed) + gated
-        return result if self.linear else gelu(result)
+        return (result if self.linear else gelu(result)).reshape(shape)
 
 
 class Modulation(nn.Module):

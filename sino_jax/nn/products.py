@@ -85,6 +85,8 @@ def channel_product(
 
 
 def _to_each_block(matrix: Array, blocks: Array) -> Array:
+    if not backend.forms_for_cpu():
+        return jnp.einsum("dc,bcn->bdn", matrix, blocks)
     return jnp.broadcast_to(matrix, (len(blocks), *matrix.shape)) @ blocks
 
 
@@ -99,10 +101,16 @@ def _channel_backward(
     activate: bool, residuals: tuple[Array, ...], cotangent: Array
 ) -> tuple[Array, Array]:
     field, active, matrix = residuals
+    gradient = _sum_of_products(active, cotangent)
+    if matrix.shape[1] == 1 and backend.forms_for_cpu():
+        # A product over one channel would become a pass that reads it in the order of the outputs.
+        cotangent, matrix = (
+            jnp.pad(x, [(0, 0), (0, 1)] + [(0, 0)] * (x.ndim - 2)) for x in (cotangent, matrix)
+        )
     backward = _to_each_block(matrix, cotangent)
     if activate:
         backward = backward * gelu_slope(field)
-    return backward, _sum_of_products(active, cotangent)
+    return backward, gradient
 
 
 def _sum_of_products(

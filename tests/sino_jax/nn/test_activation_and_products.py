@@ -52,7 +52,7 @@ def test_gradients_of_wide_and_narrow_products(shape, x64):
 
 
 @pytest.mark.parametrize("activate", [False, True])
-@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])  # either factor of the gradient is the wider
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 1)])  # either factor the wider; one output
 def test_channel_products_and_their_gradients(shape, activate, x64):
     field = jax.random.normal(jax.random.key(0), (4, shape[0], 7), jnp.float64)
     matrix = jax.random.normal(jax.random.key(1), shape, jnp.float64)
