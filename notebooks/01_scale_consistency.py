@@ -5,8 +5,9 @@
 # solution of the rescaled equation on that part. A model of the solution operator should know
 # that. This notebook shows what a Fourier neural operator for Darcy flow gains from it when there
 # are few samples. Crop sizes are chosen below on validation problems; the test problems are used
-# once, at the end. With one seed and 16 test problems for each scale it is an illustration; the
-# tables of the repository have larger tests and several seeds.
+# once, at the end. (Grid, width and number of epochs were found earlier, with other test problems
+# in sight.) With one seed and 16 test problems for each scale it is an illustration; the tables of
+# the repository have larger tests.
 
 # %%
 import functools
