@@ -71,8 +71,8 @@ def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
 def compiler_options(mesh: Mesh) -> dict[str, Any]:
     """Options of `jax.jit` for programs that compute for long on the devices of a mesh.
 
-    On CPU the compiler prefers vectors of 256 bits where there are longer ones; pointwise passes of
-    narrow models are up to twice as fast with 512 (``python -m benchmarks narrow_steps``).
+    On CPU the compiler prefers vectors of 256 bits where there are longer ones, with which training
+    steps are faster (``python -m benchmarks narrow_steps`` times them).
     """
     on_cpu = mesh.devices.flat[0].platform == "cpu"
     return {"xla_cpu_prefer_vector_width": 512} if on_cpu else {}
