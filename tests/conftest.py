@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-# Tests compile far more than they compute. Machine code that is not optimised, made without the
-# slower of XLA's two code generators, takes a quarter of the time. The flags are read when JAX
-# starts, by this process and by those that tests start.
+# Tests compile far more than they compute: machine code is not optimised, and is made without the
+# slower of XLA's two code generators. The flags are read when JAX starts, by this process and by
+# those that tests start.
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0 "
     "--xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
