@@ -39,21 +39,17 @@ class WithHeatBase(nn.Module, kw_only=True):
                 f"inputs must be [batch, t, x, {BURGERS.input_channels}], the traces of t low, x "
                 f"low and x high, got shape {inputs.shape}"
             )
-        base = jax.vmap(lambda traces, k: bases.heat(_given(traces), k, extent=self.extent))(
-            inputs, scale.astype(inputs.dtype)
-        )
+        base = jax.vmap(self._solve)(inputs, scale.astype(inputs.dtype))
         correction = self.model(jnp.concatenate([base, inputs], axis=-1), scale)
         return base + _bubble(base) * correction
+
+    def _solve(self, traces: Sample, scale: Float[Array, ""]) -> Sample:
+        _, given = BURGERS.split(traces)
+        return bases.heat(given, scale, extent=self.extent)
 
     def smallest_grid(self) -> int:
         """Points that every axis must have at least: those of the model inside."""
         return self.model.smallest_grid()
-
-
-def _given(traces: Float[Array, "t x 3"]) -> Sample:
-    """A field ``[t, x, 1]`` with the values of the three sides."""
-    initial, low, high = jnp.split(traces, 3, axis=-1)
-    return initial.at[1:, :1].set(low[1:, :1]).at[1:, -1:].set(high[1:, -1:])
 
 
 def _bubble(like: RealBatch) -> Float[Array, "1 t x 1"]:
