@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from experiments import classical, paper, runner, simulated, tables
+from experiments import classical, naming, outcome, paper, simulated, tables
 from sino_jax import data, equations, problem, runtime
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
@@ -286,9 +286,9 @@ def main() -> None:
             continue
         trained = tables.PAPER[name][0].table.trained
         content = result(row, config, trained=trained, samples=arguments.samples)
-        place = arguments.runs / name / preset / runner.file_name(row.name) / "seed-0"
+        place = arguments.runs / name / preset / naming.file_name(row.name) / "seed-0"
         place.mkdir(parents=True, exist_ok=True)
-        (place / runner.RESULT).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+        (place / outcome.RESULT).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
     print(report(found, name))
 
 

@@ -8,10 +8,10 @@ python -m experiments.burgers --config=experiments/configs/burgers.py:small,freq
 python -m experiments.tables burgers
 """
 
-from experiments import models, runner
+from experiments import models, runner, training
 from solvers.configs import burgers as data_configs
 
-EXPERIMENT = runner.Experiment(
+EXPERIMENT = training.Experiment(
     equation="burgers",
     data_config=data_configs.get_config,
     model_fields=models.fields,

@@ -8,7 +8,7 @@ python -m experiments.tables darcy
 
 import jax
 
-from experiments import models, runner
+from experiments import models, runner, training
 from solvers import darcy
 from solvers.configs import darcy as data_configs
 
@@ -37,7 +37,7 @@ def model_fields(config):
     return models.fields(config)
 
 
-EXPERIMENT = runner.Experiment(
+EXPERIMENT = training.Experiment(
     equation="darcy",
     data_config=data_configs.get_config,
     model_fields=model_fields,

@@ -15,7 +15,7 @@ import sys
 import textwrap
 import time
 
-from experiments import figures, queue, queue_report, runner, tables
+from experiments import figures, outcome, queue, queue_report, tables
 from sino_jax import runtime
 from sino_jax.train import interruption
 
@@ -28,7 +28,7 @@ def main() -> None:
     figures.require()
     start = time.monotonic()
     rows = train()
-    results = [tables.read(row.workdir / runner.RESULT) for row in rows]
+    results = [tables.read(row.workdir / outcome.RESULT) for row in rows]
     print("\nRelative L2 error in percent; one seed, trained on 128 samples of scale 4:\n")
     print(tables.markdown(results, tables.PAPER["darcy"][0]))
     baseline = results[0]["row"]

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from ml_collections import ConfigDict
 
-from experiments import memory, queue, runner
+from experiments import memory, naming, queue, training
 from sino_jax import runtime
 from solvers import generate, recipes
 
@@ -49,7 +49,7 @@ class Estimate(NamedTuple):
         return self.steps * self.seconds * self.seeds / 3600
 
 
-def training_steps(experiment: runner.Experiment, config: ConfigDict) -> int:
+def training_steps(experiment: training.Experiment, config: ConfigDict) -> int:
     """Steps of a whole training."""
     per_epoch = 0
     for name, settings in generate.data_sets(experiment.data_config(config.data)).items():
@@ -64,7 +64,7 @@ def training_steps(experiment: runner.Experiment, config: ConfigDict) -> int:
     return config.epochs * per_epoch
 
 
-def step_seconds(experiment: runner.Experiment, config: ConfigDict) -> float:
+def step_seconds(experiment: training.Experiment, config: ConfigDict) -> float:
     """Seconds of a core for one training step: the fastest of a few."""
     traced = memory.trace(experiment, config)
     (state, *others), _ = jax.tree.map(_constant, traced.args_info)
@@ -89,7 +89,7 @@ def estimates(rows: Sequence[queue.Row]) -> list[Estimate]:
     """All rows that differ in more than their seed."""
     groups: dict[str, list[queue.Row]] = {}
     for row in rows:
-        name = f"{row.experiment} {row.config.preset}: {runner.row_label(row.config)}"
+        name = f"{row.experiment} {row.config.preset}: {naming.label(row.config)}"
         groups.setdefault(name, []).append(row)
     result = []
     for name, same in groups.items():

@@ -21,7 +21,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import runner, tables
+from experiments import outcome, tables
 from sino_jax import channels, data, loss, operator, runtime, scale_range
 from sino_jax.equations import Equation
 from sino_jax.train import logging as logs
@@ -195,7 +195,7 @@ def draw_all(place: pathlib.Path, *, metric: str) -> list[pathlib.Path]:
     trained = sorted({scale for result in results for scale in result["trained_scales"]})
     errors = place / "error_against_scale.png"
     paths = [error_against_scale(results, errors, trained=trained, metric=metric)]
-    runs = {path.parent: tables.read(path)["row"] for path in sorted(place.rglob(runner.RESULT))}
+    runs = {path.parent: tables.read(path)["row"] for path in sorted(place.rglob(outcome.RESULT))}
     first_seeds: dict[str, pathlib.Path] = {}
     for workdir, row in runs.items():
         first_seeds.setdefault(row, workdir)

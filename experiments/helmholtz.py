@@ -9,7 +9,7 @@ python -m experiments.tables helmholtz
 
 import jax
 
-from experiments import models, runner
+from experiments import models, runner, training
 from solvers import helmholtz
 from solvers.configs import helmholtz as data_configs
 
@@ -27,7 +27,7 @@ def prior(config):
     return sample
 
 
-EXPERIMENT = runner.Experiment(
+EXPERIMENT = training.Experiment(
     equation="helmholtz",
     data_config=data_configs.get_config,
     model_fields=models.fields,

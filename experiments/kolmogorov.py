@@ -27,7 +27,7 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from experiments import memory, models, runner
+from experiments import memory, models, runner, training
 from sino_jax import data, operator
 from sino_jax.rollout import rollout
 from sino_jax.train import logging as logs
@@ -140,7 +140,7 @@ def energy_spectrum(vorticity: np.ndarray) -> np.ndarray:
     return np.stack([energy[..., shells == s].sum(axis=-1) for s in range(n // 2)], axis=-1)
 
 
-EXPERIMENT = runner.Experiment(
+EXPERIMENT = training.Experiment(
     equation="kolmogorov",
     data_config=data_configs.get_config,
     model_fields=model_fields,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from experiments import kolmogorov_figures, models, runner, tables
+from experiments import kolmogorov_figures, models, outcome, tables
 from experiments.configs import kolmogorov as configs
 from solvers.configs import kolmogorov as data_configs
 
@@ -115,7 +115,7 @@ def rows_of(results: Iterable[Mapping[str, Any]]) -> list[Row]:
                 modes.get(config.model, config.n_modes[0]),
                 "," not in config.data
                 and all(tuple(_entries(config[f])) == tuple(_entries(preset[f])) for f in same),
-                tuple(100 * e for run in runs for e in runner.errors_by_scale(run).values()),
+                tuple(100 * e for run in runs for e in outcome.errors_by_scale(run).values()),
                 tuple(run["measures"] for run in runs),
             )
         )

@@ -18,7 +18,7 @@ import numpy as np
 from jax.stages import Traced
 from ml_collections import ConfigDict
 
-from experiments import runner, tables
+from experiments import naming, tables, training
 from sino_jax import equations, runtime
 from sino_jax.equations import Equation
 from sino_jax.loss import training_loss
@@ -30,15 +30,15 @@ from sino_jax.types import Instance
 from solvers import generate, recipes
 
 
-def trace(experiment: runner.Experiment, config: ConfigDict) -> Traced:
+def trace(experiment: training.Experiment, config: ConfigDict) -> Traced:
     """The training step of a config at its largest, traced for abstract arrays."""
     equation = equations.get(experiment.equation)
-    settings = training_configs.complete(runner.training_config(experiment, config, {}))
+    settings = training_configs.complete(training.training_config(experiment, config, {}))
     model, apply_fn = network.build(settings.model, equation, None)
     grid = largest_grid(experiment, config)
     batch = abstract_batch(experiment, config, equation, grid)
     options = {
-        **runner.loss_options(config),
+        **training.loss_options(config),
         "super_prior": experiment.prior(config),
     }
     sizes = [size for size in options["sub_sizes"] if size < grid[0]]
@@ -64,7 +64,7 @@ def trace(experiment: runner.Experiment, config: ConfigDict) -> Traced:
     return step.trace(jax.eval_shape(new_state), (batch, weight), Control(devices, devices))
 
 
-def cost(experiment: runner.Experiment, config: ConfigDict) -> dict[str, int]:
+def cost(experiment: training.Experiment, config: ConfigDict) -> dict[str, int]:
     """Parameters, bytes that the compiler reserves, and those of them for the step itself."""
     traced = trace(experiment, config)
     parameters = sum(math.prod(x.shape) for x in jax.tree.leaves(traced.args_info[0][0].params))
@@ -74,7 +74,7 @@ def cost(experiment: runner.Experiment, config: ConfigDict) -> dict[str, int]:
     return {"parameters": parameters, "bytes": kept + step, "step_bytes": step}
 
 
-def largest_grid(experiment: runner.Experiment, config: ConfigDict) -> tuple[int, ...]:
+def largest_grid(experiment: training.Experiment, config: ConfigDict) -> tuple[int, ...]:
     """Points of the largest training example on each axis of its solution."""
     settings = generate.data_sets(experiment.data_config(config.data))
     grids = []
@@ -88,7 +88,7 @@ def largest_grid(experiment: runner.Experiment, config: ConfigDict) -> tuple[int
 
 
 def abstract_batch(
-    experiment: runner.Experiment, config: ConfigDict, equation: Equation, grid: tuple[int, ...]
+    experiment: training.Experiment, config: ConfigDict, equation: Equation, grid: tuple[int, ...]
 ) -> Instance:
     """Shapes and types of a batch as `sino_jax.data` gives it."""
     real = np.dtype(experiment.data_config(config.data).dtype)
@@ -116,7 +116,7 @@ def main() -> None:
     config = configs.get_config(arguments.config)
     needed = cost(experiment, config)
     print(
-        f"{arguments.experiment} {arguments.config}: {runner.row_label(config)} on "
+        f"{arguments.experiment} {arguments.config}: {naming.label(config)} on "
         f"{'x'.join(map(str, largest_grid(experiment, config)))}, batch {config.batch_size}: "
         f"{needed['parameters']:,} parameters, "
         f"{needed['bytes'] / 2**30:.2f} GiB, of which "

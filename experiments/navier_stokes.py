@@ -10,10 +10,10 @@ python -m experiments.navier_stokes \
 python -m experiments.tables navier_stokes
 """
 
-from experiments import models, runner
+from experiments import models, runner, training
 from solvers.configs import navier_stokes as data_configs
 
-EXPERIMENT = runner.Experiment(
+EXPERIMENT = training.Experiment(
     equation="navier_stokes",
     data_config=data_configs.get_config,
     model_fields=models.fields,

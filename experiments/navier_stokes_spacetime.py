@@ -7,7 +7,7 @@ python -m experiments.navier_stokes_spacetime \
 python -m experiments.tables navier_stokes_spacetime
 """
 
-from experiments import models, runner
+from experiments import models, runner, training
 from solvers.configs import navier_stokes_spacetime as data_configs
 
 
@@ -17,7 +17,7 @@ def model_fields(config):
     return models.fields(config)
 
 
-EXPERIMENT = runner.Experiment(
+EXPERIMENT = training.Experiment(
     equation="navier_stokes_spacetime",
     data_config=data_configs.get_config,
     model_fields=model_fields,

@@ -22,7 +22,7 @@ import jax
 import numpy as np
 from absl import logging
 
-from experiments import runner
+from experiments import outcome
 from sino_jax import checkpoint, data, files, operator, runtime, scale_range
 from sino_jax.data import Dataset
 from sino_jax.diagnostics import error_estimate
@@ -66,17 +66,17 @@ class Measured(NamedTuple):
 def read_result(workdir: pathlib.Path) -> dict[str, Any]:
     """The result of a finished run on test data."""
     try:
-        result = files.read_json(workdir / runner.RESULT)
+        result = files.read_json(workdir / outcome.RESULT)
     except FileNotFoundError:
         raise Unpublishable(
-            f"{workdir} has no {runner.RESULT}: only finished runs of experiments are published"
+            f"{workdir} has no {outcome.RESULT}: only finished runs of experiments are published"
         ) from None
     if (score := result["config"].get("score", "test")) != "test":
         raise Unpublishable(f"{workdir} was evaluated on {score!r} data, not on test data")
     if result["errors"] != (
         checkpoint.read_meta(workdir, checkpoint.newest(workdir)).get("evaluation")
     ):
-        raise Unpublishable(f"{workdir}: {runner.RESULT} is not that of the newest checkpoint")
+        raise Unpublishable(f"{workdir}: {outcome.RESULT} is not that of the newest checkpoint")
     return result
 
 
@@ -93,7 +93,7 @@ def measure(trained: Operator, result: Mapping[str, Any], data_root: pathlib.Pat
     errors = evaluate(trained.params, mesh, last=True)
     if (difference := _change(result["errors"], errors)) > SAME:
         raise Unpublishable(
-            f"errors differ from those of {runner.RESULT} by up to {difference:.1e} of themselves"
+            f"errors differ from those of {outcome.RESULT} by up to {difference:.1e} of themselves"
         )
     rounded = evaluate(jax.tree.map(_rounded, trained.params), mesh, last=True)
     change = _change(errors, rounded)

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from experiments import runner, tables
+from experiments import naming, outcome, tables
 from sino_jax.train import interruption
 
 LOG, LOCK = "log.txt", "campaign.lock"
@@ -39,7 +39,7 @@ class Row(NamedTuple):
     @property
     def name(self) -> str:
         preset = self.workdir.parent.parent.name
-        return f"{self.experiment} {preset}: {runner.row_label(self.config)}, {self.workdir.name}"
+        return f"{self.experiment} {preset}: {naming.label(self.config)}, {self.workdir.name}"
 
 
 class Process(NamedTuple):
@@ -64,7 +64,7 @@ def read(path: pathlib.Path, places: argparse.Namespace) -> list[Row]:
             config = importlib.import_module(f"experiments.configs.{experiment}").get_config(text)
         except (ValueError, ModuleNotFoundError) as error:
             raise ValueError(f"{path}, line {number}, {line!r}: {error}") from error
-        workdir = runner.directory(config, places.runs)
+        workdir = naming.directory(config, places.runs)
         kept = places.results / workdir.parent.relative_to(places.runs) / f"{workdir.name}.json"
         rows.append(Row(experiment, config, workdir, kept))
     if not rows:
@@ -88,7 +88,7 @@ class Queue:
 
     def done(self, row: Row) -> dict[str, Any] | None:
         """A row's result if there is one."""
-        path = row.workdir / runner.RESULT
+        path = row.workdir / outcome.RESULT
         return tables.read(path) if path.exists() else None
 
     def left(self) -> list[Row]:
@@ -159,7 +159,7 @@ class Queue:
         process.lock.close()
         if code == 0 and (result := self.done(row)):
             tables.write(result, row.kept)
-            errors = sorted(runner.errors_by_scale(result).items())
+            errors = sorted(outcome.errors_by_scale(result).items())
             listed = ", ".join(f"{scale:g}: {100 * error:.2f}" for scale, error in errors)
             return f"finished {row.name}: {result['core_minutes']:.1f} core-minutes; % {listed}"
         if code == interruption.EXIT_CODE:
@@ -168,7 +168,7 @@ class Queue:
         return f"failed {row.name}, see {process.log}"
 
     def _command(self, row: Row) -> list[str]:
-        text = runner.config_text(row.config)
+        text = naming.config_text(row.config)
         return [
             sys.executable, "-m", f"experiments.{row.experiment}",
             f"--config=experiments/configs/{row.experiment}.py:{text}",

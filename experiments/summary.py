@@ -17,7 +17,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from experiments import paper, runner, tables
+from experiments import outcome, paper, tables
 
 # Endings of the labels of rows with a scale-consistency loss.
 LOSSES = ("+scale", "+sub", "+super", "+sub+stretch", "+stretch")
@@ -72,7 +72,7 @@ def compared(
     trained = {scale for result in results for scale in result.get("trained_scales", ())}
     errors = {
         row: {
-            result["seed"]: runner.errors_by_scale(result, metric=metric)
+            result["seed"]: outcome.errors_by_scale(result, metric=metric)
             for result in results
             if result["row"] == row
         }

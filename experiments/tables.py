@@ -19,7 +19,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from experiments import models, paper, runner
+from experiments import models, naming, outcome, paper
 from sino_jax import files
 
 METRICS = {
@@ -155,7 +155,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 
 
 def is_result(path: pathlib.Path) -> bool:
-    return path.name == runner.RESULT or path.name.startswith("seed-")
+    return path.name == outcome.RESULT or path.name.startswith("seed-")
 
 
 def document(results: Sequence[Mapping[str, Any]], experiment: str) -> str:
@@ -200,7 +200,7 @@ def errors_by_row(
     """For each row, the errors by scale of all its seeds."""
     rows: dict[str, list[dict[float, float]]] = {}
     for result in results:
-        rows.setdefault(result["row"], []).append(runner.errors_by_scale(result, metric=metric))
+        rows.setdefault(result["row"], []).append(outcome.errors_by_scale(result, metric=metric))
     return rows
 
 
@@ -251,7 +251,7 @@ def main() -> None:
 def keep(results: Iterable[Mapping[str, Any]], directory: pathlib.Path) -> None:
     """Writes each result to a file of its own, named by row and seed."""
     for result in results:
-        write(result, directory / runner.file_name(result["row"]) / f"seed-{result['seed']}.json")
+        write(result, directory / naming.file_name(result["row"]) / f"seed-{result['seed']}.json")
 
 
 def write(result: Mapping[str, Any], path: pathlib.Path) -> None:

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from ml_collections import ConfigDict
 
-from experiments import darcy, runner
+from experiments import darcy, runner, training
 from sino_jax import data, operator
 from sino_jax.loss import relative_l2, scale_consistency
 from sino_jax.operator import Operator
@@ -89,7 +89,7 @@ def relative_to_variation(prediction: Batch, target: Batch) -> PerExample:
     return relative_l2(prediction - mean, target - mean)
 
 
-EXPERIMENT = runner.Experiment(
+EXPERIMENT = training.Experiment(
     name="tiny_labels",
     equation="darcy",
     data_config=data_configs.get_config,

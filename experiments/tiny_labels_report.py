@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments import baselines, classical, figures, runner, tables, tiny_labels
+from experiments import baselines, classical, figures, naming, outcome, tables, tiny_labels
 from experiments.configs import tiny_labels as configs
 from sino_jax import data, equations, runtime
 from solvers import generate
@@ -37,7 +37,7 @@ def base_alone(preset: str, data_root: pathlib.Path) -> dict[str, Any]:
             samples=len(dataset),
         )
     result = baselines.result(row, config, trained=data_config.train_scales, samples=0)
-    return {**result, "experiment": runner.name_of(config)}
+    return {**result, "experiment": naming.experiment_name(config)}
 
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
@@ -45,7 +45,7 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for result in results:
         rows.setdefault(result["row"], []).append(result)
-    scales = sorted(runner.errors_by_scale(results[0]))
+    scales = sorted(outcome.errors_by_scale(results[0]))
     head = ["model", "labels of scale", "seeds", *(f"{scale:g}" for scale in scales)]
     head += ["patches of solutions", "Schwarz", "core-minutes"]
     lines = [
@@ -57,7 +57,7 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
         "|" + "---|" * len(head),
     ]
     for row, runs in rows.items():
-        errors = [runner.errors_by_scale(run) for run in runs]
+        errors = [outcome.errors_by_scale(run) for run in runs]
         cells = [f"{100 * statistics.mean(run[scale] for run in errors):.2f}" for scale in scales]
         trained = not runs[0].get("untrained")
         labels = ", ".join(f"{scale:g}" for scale in runs[0]["trained_scales"])

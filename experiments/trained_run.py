@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from experiments import configs, runner
+from experiments import configs, naming
 from sino_jax import checkpoint, operator
 from sino_jax.operator import Operator
 from solvers.configs import argument
@@ -33,7 +33,7 @@ class TrainedRun(NamedTuple):
     @property
     def name(self) -> str:
         """Row and seed as a path below a directory of results."""
-        return f"{runner.file_name(self.row)}/seed-{self.config.seed}"
+        return f"{naming.file_name(self.row)}/seed-{self.config.seed}"
 
 
 def argument_parser(description: str) -> argparse.ArgumentParser:
@@ -58,7 +58,7 @@ def open_run(workdir: pathlib.Path, *, equation: str | None = None) -> TrainedRu
         raise ValueError(f"{workdir} was not made by python -m experiments.{name}")
     # Runs of older versions lack the fields that came later.
     config = ConfigDict({**configs.COMMON, **fields})
-    return TrainedRun(pathlib.Path(workdir), trained, config, runner.row_label(config))
+    return TrainedRun(pathlib.Path(workdir), trained, config, naming.label(config))
 
 
 def load_config(value: str, name: str) -> ConfigDict:

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments import runner, tables
+from experiments import outcome, tables
 
 
 def markdown(results: Sequence[Mapping[str, Any]], *, metric: str) -> str:
@@ -21,7 +21,7 @@ def markdown(results: Sequence[Mapping[str, Any]], *, metric: str) -> str:
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for result in results:
         rows.setdefault(result["row"], []).append(result)
-    scales = sorted({s for result in results for s in runner.errors_by_scale(result)})
+    scales = sorted({s for result in results for s in outcome.errors_by_scale(result)})
     trained = {scale for result in results for scale in result["trained_scales"]}
     head = [f"{scale:g}{' (trained)' if scale in trained else ''}" for scale in scales]
     lines = [
@@ -29,7 +29,7 @@ def markdown(results: Sequence[Mapping[str, Any]], *, metric: str) -> str:
         "|---|---|" + "---|" * (len(head) + 1),
     ]
     for row, runs in rows.items():
-        errors = [runner.errors_by_scale(run, metric=metric) for run in runs]
+        errors = [outcome.errors_by_scale(run, metric=metric) for run in runs]
         means = [100 * statistics.mean(run[scale] for run in errors) for scale in scales]
         minutes = statistics.mean(run["core_minutes"] for run in runs)
         cells = " | ".join(f"{mean:.2f}" for mean in means)

@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 
-from experiments import campaign, queue, runner
+from experiments import campaign, outcome, queue, runner
 from sino_jax import checkpoint, runtime
 from tests import training_runs
 
@@ -24,7 +24,7 @@ def train_row(file: pathlib.Path) -> None:
         training_runs.train_stand_in(json.loads(file.read_text()), workdir)
     meta = checkpoint.read_meta(workdir, checkpoint.newest(workdir))
     result = {"errors": meta["evaluation"], "core_minutes": usage["core_seconds"] / 60}
-    campaign.queue.tables.write(result, workdir / runner.RESULT)
+    campaign.queue.tables.write(result, workdir / outcome.RESULT)
 
 
 def run_campaign(rows: pathlib.Path, *options: str) -> None:

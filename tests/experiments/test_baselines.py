@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import baselines, classical, runner, tables
+from experiments import baselines, classical, outcome, tables, training
 from sino_jax import equations, problem
 from sino_jax.types import Instance
 from solvers import darcy, fourier, generate, recipes
@@ -90,7 +90,7 @@ def test_untrained_rows_stand_in_the_tables(tmp_path):
     metrics = {"relative_l2": 0.2, "relative_l2_central_half": 0.1}
     row = baselines.Row("Solution at Re = 400", {100.0: metrics}, {100.0: 0.5})
     content = baselines.result(row, config, trained=(400,), samples=2)
-    (tmp_path / runner.RESULT).write_text(json.dumps(content))
+    (tmp_path / outcome.RESULT).write_text(json.dumps(content))
     (found,) = tables.collect(tmp_path)
     text = tables.markdown([found], tables.PAPER["burgers"][0])
     assert "| Solution at Re = 400 | untrained | 10.00 |" in text
@@ -106,7 +106,7 @@ def test_validation_data_is_neither_trained_nor_tested_on(name, preset):
     config = importlib.import_module(f"experiments.configs.{name}").get_config(preset)
     settings = generate.data_sets(experiment.data_config(config.data))
     assert any(key.startswith("val-") for key in settings)
-    used = runner.training_config(experiment, config, {key: f"data/{key}" for key in settings})
+    used = training.training_config(experiment, config, {key: f"data/{key}" for key in settings})
     for path in (*used["data"]["train"], *used["data"]["test"]):
         assert "/val-" not in path
     streams = {key: generate.stream(entry) for key, entry in settings.items()}

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 
-from experiments import campaign, estimate, queue, queue_report, runner, tables
+from experiments import campaign, estimate, outcome, queue, queue_report, tables
 from sino_jax import checkpoint, runtime
 from tests import training_runs
 
@@ -105,7 +105,7 @@ def test_rows_are_run_once_and_their_results_are_kept(tmp_path, rows, places, mo
         campaign.main(arguments)
     assert end.value.code == 0
     result = tables.read(rows[0].kept)
-    assert result == tables.read(rows[0].workdir / runner.RESULT)
+    assert result == tables.read(rows[0].workdir / outcome.RESULT)
     assert result["command"].endswith('experiments/configs/darcy.py:tiny"')
     assert result["core_minutes"] > 0
     monkeypatch.setattr(queue.subprocess, "Popen", None)
@@ -118,7 +118,7 @@ def test_results_that_nobody_waited_for_are_kept(tmp_path, rows, places, monkeyp
     """A row goes on when its campaign is killed, and may end when no other one looks."""
     result = {"errors": {"test-4": {"relative_l2": 0.1}}, "core_minutes": 1.0}
     for row in rows:
-        tables.write(result, row.workdir / runner.RESULT)
+        tables.write(result, row.workdir / outcome.RESULT)
     monkeypatch.setattr(queue.subprocess, "Popen", None)
     arguments = [str(tmp_path / "rows.txt")]
     arguments += [f"--{name}={getattr(places, name)}" for name in ("data", "runs", "results")]
@@ -206,7 +206,7 @@ def test_a_campaign_killed_twenty_times_loses_nothing(tmp_path, places):
         process = start()
     assert process.wait() == 0, (tmp_path / "output.txt").read_text()
     for row in rows:
-        assert tables.read(row.kept) == tables.read(row.workdir / runner.RESULT)
+        assert tables.read(row.kept) == tables.read(row.workdir / outcome.RESULT)
         whole = {**config, "seed": row.config.seed, "experiment": {"noise": 0.1}}
         training_runs.train_stand_in(whole, tmp_path / row.workdir.name)
         whole, resumed = (

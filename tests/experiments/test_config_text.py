@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from experiments import darcy, runner
+from experiments import darcy, naming, training
 from sino_jax.train import config as configs
 
 EXPERIMENTS = (
@@ -105,13 +105,13 @@ def test_values_of_the_right_kind_pass():
 
 def test_every_field_of_training_is_reached_and_names_the_row():
     config = get("experiments", "darcy", "tiny,train.accumulate=2,train.optimizer.b1=0.8,seed=3")
-    settings = runner.training_config(darcy.EXPERIMENT, config, {"train-4": "a", "test-4": "b"})
+    settings = training.training_config(darcy.EXPERIMENT, config, {"train-4": "a", "test-4": "b"})
     assert settings["accumulate"] == 2
     assert settings["optimizer"]["b1"] == 0.8
     assert settings["optimizer"]["name"] == config.optimizer
     assert configs.complete(settings).accumulate == 2
-    assert runner.row_label(config) == "FNO (train.accumulate=2, train.optimizer.b1=0.8)"
-    assert get("experiments", "darcy", runner.config_text(config)) == config
+    assert naming.label(config) == "FNO (train.accumulate=2, train.optimizer.b1=0.8)"
+    assert get("experiments", "darcy", naming.config_text(config)) == config
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import darcy, decomposition, diagnostics, figures, publish, runner, tables
+from experiments import (
+    darcy,
+    decomposition,
+    diagnostics,
+    figures,
+    naming,
+    outcome,
+    publish,
+    runner,
+    tables,
+    training,
+)
 from experiments.configs import darcy as configs
 from experiments.configs import decomposition as decomposition_configs
 from sino_jax import operator
@@ -35,7 +46,7 @@ def results(directories):
 def test_a_row_has_errors_at_every_scale(results):
     assert [result["row"] for result in results] == ["FNO", "FNO+scale+rotation+reflection"]
     for result in results:
-        errors = runner.errors_by_scale(result)
+        errors = outcome.errors_by_scale(result)
         assert sorted(errors) == [2, 4]
         assert all(0 < error < 2 for error in errors.values())
         assert result["trained_scales"] == [4]
@@ -56,10 +67,10 @@ def test_a_result_of_another_config_is_not_overwritten(results, directories):
 
 def test_a_row_says_what_it_changes():
     config = configs.get_config("tiny,epochs=3,model=uno,score=val,batch_size=2,data=tiny;seed=5")
-    assert runner.row_label(config) == "UNO (batch_size=2, data=tiny;seed=5, epochs=3)"
+    assert naming.label(config) == "UNO (batch_size=2, data=tiny;seed=5, epochs=3)"
     assert config.data == "tiny,seed=5"
-    assert runner.directory(config, pathlib.Path("runs")).parts[:3] == ("runs", "darcy", "tiny-val")
-    again = configs.get_config(runner.config_text(config))
+    assert naming.directory(config, pathlib.Path("runs")).parts[:3] == ("runs", "darcy", "tiny-val")
+    again = configs.get_config(naming.config_text(config))
     assert again.to_json() == config.to_json()
 
 
@@ -67,7 +78,7 @@ def test_the_table_has_our_errors_above_the_papers(results):
     reference = tables.PAPER["darcy"][0]
     lines = tables.markdown(results, reference).splitlines()
     assert lines[0].startswith("| model | seeds | scale 2 | scale 3 | scale 4 (trained) |")
-    ours = runner.errors_by_scale(results[0])
+    ours = outcome.errors_by_scale(results[0])
     assert lines[2].startswith(f"| FNO | 1 | {100 * ours[2]:.2f} | – | {100 * ours[4]:.2f} |")
     assert lines[3].startswith("| *FNO, paper* | | 3.921 |")
 
@@ -82,7 +93,7 @@ def test_reduction_is_the_relative_difference_of_the_means():
 
 def test_figures_are_drawn(results, directories, tmp_path):
     config = configs.get_config("tiny")
-    workdir = runner.directory(config, directories["runs"])
+    workdir = naming.directory(config, directories["runs"])
     paths = [
         figures.error_against_scale(results, tmp_path / "errors.png", trained=(4,)),
         figures.training_curves({"FNO": workdir}, tmp_path / "curves.png"),
@@ -115,7 +126,7 @@ def test_unknown_presets_and_fields_are_refused(text, message):
 
 def test_unknown_consistency_is_refused():
     with pytest.raises(ValueError, match="consistency must be one of none.*got 'sup'"):
-        runner.loss_options(configs.get_config("tiny,consistency=sup"))
+        training.loss_options(configs.get_config("tiny,consistency=sup"))
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +141,8 @@ def arguments(directories, workdir, *more):
 
 
 def recorded_error(workdir, scale):
-    result = json.loads((workdir / runner.RESULT).read_text())
-    return runner.errors_by_scale(result)[scale]
+    result = json.loads((workdir / outcome.RESULT).read_text())
+    return outcome.errors_by_scale(result)[scale]
 
 
 def test_all_checkpoints_are_kept_if_asked_for(directories, monkeypatch):
@@ -261,9 +272,9 @@ def test_runs_that_must_not_be_published(directories, workdir, tmp_path):
     with pytest.raises(publish.Unpublishable, match="name must be darcy or begin with darcy-"):
         attempt(workdir, "burgers")
     changed = shutil.copytree(workdir, tmp_path / "changed")
-    result = json.loads((changed / runner.RESULT).read_text())
+    result = json.loads((changed / outcome.RESULT).read_text())
     result["errors"]["test-2"]["relative_l2"] /= 2
-    (changed / runner.RESULT).write_text(json.dumps(result))
+    (changed / outcome.RESULT).write_text(json.dumps(result))
     with pytest.raises(publish.Unpublishable, match="is not that of the newest checkpoint"):
         attempt(changed)
     other = shutil.copytree(directories["data"], tmp_path / "data")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import figures, memory, models, runner, tables
+from experiments import figures, memory, models, naming, outcome, runner, tables, training
 from sino_jax import checkpoint, runtime
 from sino_jax.models import build
 from sino_jax.train import interruption
@@ -61,7 +61,7 @@ def start(name, root, *, runs, cached=True):
 
 def read_result(name, root, *, runs):
     config = get_config(name, ROWS[name])
-    return tables.read(runner.directory(config, root / runs) / runner.RESULT)
+    return tables.read(naming.directory(config, root / runs) / outcome.RESULT)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_a_row_has_every_error_at_every_scale(finished):
     parts = ("", "_first", "_last") if name == "navier_stokes" else ("",)
     names = {f"relative_l2{part}{region}" for part in parts for region in ("", "_central_half")}
     for metric in names:
-        errors = runner.errors_by_scale(result, metric=metric)
+        errors = outcome.errors_by_scale(result, metric=metric)
         assert sorted(errors) == list(data.test_scales)
         assert all(0 < error < 3 for error in errors.values())
     assert all(set(metrics) == names for metrics in result["errors"].values())
@@ -107,7 +107,7 @@ def test_the_trained_range_is_that_of_sub_and_super_domains(finished):
 
 def test_the_command_prints_errors_and_scales_outside_of_the_range_once(finished):
     name, result, output = finished
-    assert runner.report(result) in output
+    assert outcome.report(result) in output
     low, high = result["trained_range"]
     scales = experiment(name).data_config("tiny").test_scales
     beyond = [scale for scale in scales if not low <= scale <= high]
@@ -149,7 +149,7 @@ def test_figures_are_drawn(finished, root):
 def test_a_row_that_is_stopped_and_started_again_has_the_same_result(root):
     """Stopped in the midst of training; it may run before or after the row it is compared with."""
     name = "burgers"
-    workdir = runner.directory(get_config(name, ROWS[name]), root / "stopped")
+    workdir = naming.directory(get_config(name, ROWS[name]), root / "stopped")
     # It compiles when it is stopped: with programs from the cache it might end before.
     process = start(name, root, runs="stopped", cached=False)
     deadline = time.monotonic() + 200
@@ -185,12 +185,12 @@ def test_the_step_of_the_paper_is_traced_at_full_size(name, text):
 def test_every_model_of_the_tables_has_a_full_size_config(model):
     """The forward pass of each is traced for the equation that has them all."""
     config = get_config("burgers", f"paper,model={model}")
-    settings = runner.training_config(experiment("burgers"), config, {})
+    settings = training.training_config(experiment("burgers"), config, {})
     inputs, scale = jnp.zeros((1, 100, 256, 3)), jnp.ones(1)
     built = build(settings["model"])
     outputs, _ = jax.eval_shape(built.init_with_output, jax.random.key(0), inputs, scale)
     assert outputs.shape == (1, 100, 256, 1)
-    assert runner.row_label(config) == {**models.LABELS, "sino": "SINO (tensor kernel)"}[model]
+    assert naming.label(config) == {**models.LABELS, "sino": "SINO (tensor kernel)"}[model]
 
 
 @pytest.mark.parametrize(
@@ -218,14 +218,14 @@ def test_every_model_of_the_tables_has_a_full_size_config(model):
 )
 def test_rows_are_told_apart_by_their_labels(text, label, directory):
     config = get_config("navier_stokes_spacetime", text)
-    assert runner.row_label(config) == label
-    assert runner.directory(config, pathlib.Path("runs")).parts[-2] == directory
+    assert naming.label(config) == label
+    assert naming.directory(config, pathlib.Path("runs")).parts[-2] == directory
 
 
 def test_every_row_of_the_space_time_table_has_a_config():
     """The labels that the table knows are those that configs have."""
     labels = {
-        runner.row_label(get_config("navier_stokes_spacetime", f"small,model={model},{flags}"))
+        naming.label(get_config("navier_stokes_spacetime", f"small,model={model},{flags}"))
         for model in ("fno", "sino")
         for flags in [
             f"scale_informed={scale},frequency_embedding={frequency}{crops}"

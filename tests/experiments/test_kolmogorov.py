@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import estimate, kolmogorov, kolmogorov_report, queue, runner, tables
+from experiments import estimate, kolmogorov, kolmogorov_report, outcome, queue, runner, tables
 from experiments.configs import kolmogorov as configs
 from sino_jax import data, equations
 from sino_jax.models import build
@@ -39,7 +39,7 @@ def test_rows_have_costs_curves_rollouts_and_spectra(finished):
     results = tables.collect(finished / "runs")
     assert len(results) == len(ROWS)
     for result in results:
-        measures, (error,) = result["measures"], runner.errors_by_scale(result).values()
+        measures, (error,) = result["measures"], outcome.errors_by_scale(result).values()
         assert 0 < error < 2
         # 14 windows in batches of 7: two steps an epoch, evaluated after each of four.
         assert [epoch for epoch, _ in measures["curve"]] == [1, 2, 3, 4]

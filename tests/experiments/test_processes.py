@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from experiments import darcy, runner
+from experiments import darcy, naming, outcome, runner
 from experiments.configs.darcy import get_config
 
 
@@ -16,9 +16,9 @@ def test_only_the_first_process_writes_the_result(tmp_path, monkeypatch, process
     monkeypatch.setattr(runner.checkpoint, "read_meta", lambda workdir, step: meta)
     monkeypatch.setattr(jax, "process_index", lambda: process)
     config = get_config("tiny")
-    workdir = runner.directory(config, tmp_path / "runs")
+    workdir = naming.directory(config, tmp_path / "runs")
     workdir.mkdir(parents=True)
     result = runner.run(darcy.EXPERIMENT, config, data=tmp_path / "data", runs=tmp_path / "runs")
     assert result["trained_scales"] == [4.0]
-    assert (workdir / runner.RESULT).exists() is written
+    assert (workdir / outcome.RESULT).exists() is written
     assert not list(workdir.glob("*.tmp"))

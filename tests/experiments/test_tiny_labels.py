@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import queue, runner, tiny_labels, tiny_labels_report
+from experiments import naming, queue, tiny_labels, tiny_labels_report, training
 from experiments.configs import tiny_labels as configs
 from sino_jax import base, equations
 from sino_jax.operator import Operator
@@ -25,14 +25,14 @@ def test_rows_have_homes_of_their_own_and_commands_that_make_them():
     assert all(row.workdir.parts[:3] == ("runs", "tiny_labels", "small") for row in rows)
     for row in rows:
         assert row.config.equation == "darcy"
-        assert configs.get_config(runner.config_text(row.config)) == row.config
-        assert "experiments.tiny_labels " in runner.command(row.config)
+        assert configs.get_config(naming.config_text(row.config)) == row.config
+        assert "experiments.tiny_labels " in naming.command(row.config)
     with pytest.raises(ValueError, match="experiment is 'tiny_labels' here and cannot be changed"):
         configs.get_config("small,experiment=darcy")
 
 
 def test_the_judge_sees_halves_of_growing_super_domains():
-    options = runner.loss_options(configs.get_config("small"))
+    options = training.loss_options(configs.get_config("small"))
     assert options["super_rates"] == (2.0, 4.0, 8.0)
     assert (options["super_crop"], options["super_growing"]) == (0.5, True)
     assert options["detach"] == "prediction"

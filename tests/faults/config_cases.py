@@ -9,11 +9,12 @@ def cases(place: pathlib.Path) -> list[Case]:
     del place
     models = use("sino_jax.models")
     experiment, generated = use("experiments.configs.darcy"), use("solvers.configs.darcy")
-    runner = use("experiments.runner")
+    naming = use("experiments.naming", "experiments.runner")
+    label = getattr(naming, "label", None) or naming.row_label
     fno = {"name": "fno", "n_modes": (4, 4), "hidden_channels": 8, "out_channels": 1}
 
     def text(value, module=experiment):
-        return lambda: runner.row_label(module.get_config(value))
+        return lambda: label(module.get_config(value))
 
     def data(value):
         return lambda: generated.get_config(value).to_dict()

@@ -1,0 +1,39 @@
+"""The result of a row: errors at every scale, as its run wrote them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sino_jax import scale_range
+
+RESULT = "result.json"
+
+
+def errors_by_scale(
+    result: Mapping[str, Any], *, metric: str = "relative_l2"
+) -> dict[float, float]:
+    """Relative errors of a result by scale."""
+    return {
+        float(name.rsplit("-", 1)[1]): metrics[metric] for name, metrics in result["errors"].items()
+    }
+
+
+def report(result: Mapping[str, Any]) -> str:
+    """A result in words: every metric at every scale, and which scales were not trained on."""
+    metrics = list(next(iter(result["errors"].values())))
+    errors = {metric: errors_by_scale(result, metric=metric) for metric in metrics}
+    scales = sorted(errors[metrics[0]])
+    marks = [f"{s:g}{'*' if s in result['trained_scales'] else ''}" for s in scales]
+    width = max(map(len, metrics))
+    lines = [
+        f"{result['row']}, seed {result['seed']}: errors in percent (* scale of the training data)",
+        "scale".ljust(width) + "".join(f"{mark:>10}" for mark in marks),
+        *(
+            metric.ljust(width) + "".join(f"{100 * errors[metric][s]:10.3f}" for s in scales)
+            for metric in metrics
+        ),
+    ]
+    # Results from before the range was recorded have the scales of the data only.
+    trained = result.get("trained_range", result["trained_scales"])
+    if beyond := scale_range.outside(scales, trained):
+        lines.append(f"warning: {beyond}")
+    return "\n".join(lines)
