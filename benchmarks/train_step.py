@@ -155,6 +155,7 @@ def _jax_functions(case: Case):
     import optax
 
     from sino_jax import models
+    from sino_jax.train import parallel
 
     if runtime.ALLOCATOR.items() <= os.environ.items():
         runtime.use_synchronous_dispatch()  # as `runtime.prepare` does with the same allocator
@@ -176,7 +177,9 @@ def _jax_functions(case: Case):
         updates, state = optimiser.update(gradient, state)
         return optax.apply_updates(variables, updates), state, value
 
-    apply, update = jax.jit(model.apply), jax.jit(update, donate_argnums=(0, 1))
+    options = parallel.compiler_options(parallel.data_mesh())  # of training
+    update = jax.jit(update, donate_argnums=(0, 1), compiler_options=options)
+    apply = jax.jit(model.apply)
     variables = jax.jit(model.init)(jax.random.key(2), inputs, scale)
     training = [jax.tree.map(jnp.copy, variables), optimiser.init(variables)]
 
