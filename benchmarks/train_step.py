@@ -278,7 +278,7 @@ def _costs_worker(_: Case) -> dict:
         steps[name] = _milliseconds(step, budget=0.5)
     transforms = {}
     for points, modes in ((64, 32), (128, 20), (128, 64), (256, 128), (512, 20), (512, 256)):
-        field = jax.random.normal(jax.random.key(0), (points, points, 2, 16))
+        field = jax.random.normal(jax.random.key(0), (points, 16, 2, points))
         for method in ("matrix", "fft"):
 
             def function(field, method=method, modes=modes):
