@@ -11,16 +11,17 @@ batch 10, rate 1e-3, 101 epochs of 50 trajectories of 290 windows on 128² cells
 of at least 32 points. What enters through the window's boundary is unknown, and so is the
 distribution of larger windows: there are sub-domains only.
 
-Measured on one core, seed 0, test data at Re = 250, 500, 1000 (trained), 2000, 4000, central half;
-core-minutes:
+Measured on one core, mean of seeds 0 and 1, test data at Re = 250, 500, 1000 (trained), 2000, 4000,
+central half; core-minutes:
 
-    one step    small                        4.3   6.0  17.6  31.9  39.8    1.0
-                small,consistency=sub        4.2   5.3  18.2  32.4  40.4    3.2
-    ten steps   small                       53.7  49.1  76.9   119   114
-                small,consistency=sub       40.4  32.5  67.0  95.7   101
+    one step    small,model=fno (seed 0)     7.1   6.0  18.5  32.1  36.3    4.5
+                small                        2.6   4.7  13.4  26.4  34.5    4.6
+                small,consistency=sub        2.1   4.8  13.0  27.0  35.4    9.3
+    ten steps   small                       51.0  31.8  61.8   123   127
+                small,consistency=sub       36.7  25.6  56.9   137   113
 
-At Re = 1000 that is no better than persistence (18 %): ``small`` is too small for this problem, and
-its rows take a tenth of the time that they may. ``long`` has not been run.
+Persistence has 18 % at Re = 1000. With a third of the windows and half of the width (validation
+data) the model was no better than that. ``long`` has not been run.
 """
 
 from experiments import configs
