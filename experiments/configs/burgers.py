@@ -3,12 +3,12 @@
     python -m experiments.burgers --config=experiments/configs/burgers.py:small,model=fno
     python -m experiments.burgers --config=experiments/configs/burgers.py:small,consistency=sub
 
-Measured on one core, seed 0, test data, errors in percent on the central half at Re = 100, 200, 400
-(trained), 800, 1000; core-minutes:
+Measured on one core, mean of seeds 0, 1, 2, test data, errors in percent on the central half at
+Re = 100, 200, 400 (trained), 800, 1000; core-minutes:
 
-    small,model=fno                     23.9  8.2  1.9  6.4  8.3     5.7
-    small,consistency=sub               14.8  4.7  2.1  5.4  6.6    12.3
-    small,base=heat,consistency=sub      7.1  3.8  2.3  6.3  8.0    13.8
+    small,model=fno                     23.9  8.2  1.9  6.4  8.4     5.7
+    small,consistency=sub               15.7  5.1  2.2  5.5  7.0    11.6
+    small,base=heat,consistency=sub      6.9  3.7  2.2  6.1  8.1    12.0
 
 ``long`` has not been run. Axes are ``[t, x]``. Paper sizes: 16 modes in t and 64 in x, width 32, 4
 layers, batch 16, rate 1e-3, 500 epochs of 800 samples on 100 times x 256 points at Re = 1/ν = 400.
