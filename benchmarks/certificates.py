@@ -2,6 +2,8 @@
 
     python -m benchmarks certificates    # makes the test sets of preset small, if not there
 
+Beside them k = 50 on the 513² nodes of preset ``paper``, eight problems.
+
 From the base solution, in double precision, to a tolerance of 1e-4: the guaranteed bound (Darcy) or
 the error estimate (Helmholtz) at which the iteration ended, over the true error; and the same for
 the bound that `estimate_error(..., iterations=4)` gives afterwards. The truth is the solution of
@@ -34,7 +36,8 @@ POINTS_AT_ONCE = 2**16
 def main() -> None:
     jax.config.update("jax_enable_x64", True)
     rows = []
-    for config in (darcy.get_config("small"), helmholtz.get_config("small")):
+    finer = helmholtz.get_config("paper,test_scales=50,test_samples=8,name=helmholtz-513")
+    for config in (darcy.get_config("small"), helmholtz.get_config("small"), finer):
         for scale in reversed(config.test_scales):
             name = f"test-{scale:g}"
             path = generate.generate_all(config, DATA, only=[name], log=print)[name]
