@@ -57,7 +57,7 @@ PRESETS = {
     },
     "small": {
         "data": "small",
-        "epochs": 100,
+        "epochs": 300,
         "learning_rate": 2e-3,
         "n_modes": (12, 12),
         "hidden_channels": 24,
