@@ -12,6 +12,7 @@ Fields:
     overlaps           of the sweep
     levels             patches on each axis, coarse to fine; the last level gets the remaining
                        iterations, the others `level_iterations`
+    memory             former estimates that an accelerated iteration combines
     samples_at_once    bounds the memory
 """
 
@@ -24,6 +25,7 @@ COMMON = {
     "patches": 4,
     "levels": (2, 4),
     "level_iterations": 2,
+    "memory": 3,
     "samples_at_once": 8,
 }
 PRESETS = {
