@@ -166,7 +166,8 @@ def test_decomposition_starts_from_the_evaluated_error(directories, workdir, cap
     result = json.loads((out / "fno/seed-0.json").read_text())
     variants = result["variants"]
     assert set(variants) == {
-        "paper layout", "from zeros", "levels 1, 2", "overlap 9", "training-size patches"
+        "paper layout", "from zeros", "levels 1, 2", "overlap 9", "training-size patches",
+        "training-size patches, accelerated"
     }  # fmt: skip
     start = variants["paper layout"]["errors"][0]
     assert start == pytest.approx(recorded_error(workdir, 4.0), rel=1e-4)
