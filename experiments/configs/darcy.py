@@ -9,11 +9,11 @@ Measured on one core, errors in percent at scales 2, 3, 4 (trained), 8, 16; core
     demo                                    16.8 15.1 15.3 14.3 11.4     1.2
     demo,consistency=sub                    12.6 11.1 11.0 10.5  9.5     2.2
     demo,base=harmonic,consistency=sub       9.4  8.0  8.1  8.3  6.9     2.3
-    small                                   15.3 13.7 13.9 12.1 10.9     1.2
-    small,consistency=sub                   10.9 10.3 10.3  8.9  8.1     2.2
-    small,model=uno                         14.7 13.4 13.6 11.7 10.5     2.4
-    small,model=uno,consistency=sub         12.0 11.0 10.9  9.7  8.8     4.3
-    small,base=harmonic,consistency=sub      7.3  7.4  7.0  6.3  5.7     2.5
+    small                                   15.0 13.5 13.4 11.7 10.4     2.8
+    small,consistency=sub                    7.8  7.4  7.4  6.7  6.3     4.9
+    small,model=uno                         14.7 13.1 13.2 11.4 10.3     4.8
+    small,model=uno,consistency=sub          8.7  7.8  7.8  7.2  6.7    10.1
+    small,base=harmonic,consistency=sub      3.9  4.3  4.0  4.0  3.9     5.7
 
 ``long`` has not been run. Paper sizes: 20 modes, width 64, 4 layers, batch 8, rate 1e-3, 200 epochs
 of 1024 samples on 129² nodes; two crops of at least 32 points in each step, and after a quarter of
