@@ -86,18 +86,23 @@ def fill(
     if parts.finished():
         return parts.join()
     mine = parts.blocks[index::count]
-    with parts.claimed(mine):
-        if parts.finished():  # by another process, since the first look
+    try:
+        with parts.claimed(mine):
+            if parts.finished():  # by another process, since the first look
+                return parts.join()
+            missing = [block for block in parts.missing() if block in mine]
+            total, left = (sum(len(parts.ids(block)) for block in some) for some in (mine, missing))
+            refused = _make(parts, missing, solve, limits, Progress(title, total, total - left))
+            if refused:
+                raise RefusedSamples(
+                    f"{parts.directory}: {len(refused)} samples were refused twice; all good ones "
+                    "are kept. " + "; ".join(f"sample {i}: {why}" for i, why in refused.items())
+                )
             return parts.join()
-        missing = [block for block in parts.missing() if block in mine]
-        total, left = (sum(len(parts.ids(block)) for block in some) for some in (mine, missing))
-        refused = _make(parts, missing, solve, limits, Progress(title, total, total - left))
-        if refused:
-            raise RefusedSamples(
-                f"{parts.directory}: {len(refused)} samples were refused twice; all good ones are "
-                "kept. " + "; ".join(f"sample {i}: {why}" for i, why in refused.items())
-            )
-        return parts.join()
+    except FileNotFoundError:  # another process has joined all blocks and removed parts/ meanwhile
+        if not parts.finished():
+            raise
+        return True
 
 
 def _make(
