@@ -2,13 +2,14 @@
 
 Eliminating the unknowns e of a block in favour of those kept, k, is two products:
 
-    S = A_kk - A_ek^T Z,   Z = G A_ek,   G = A_ee^{-1}
+    S = A_kk - A_ke Z,   Z = G A_ek,   G = A_ee^{-1}
     up:    r_k -= Z^T r_e
     down:  u_e = G r_e - Z u_k
 
-The matrices are symmetric, not necessarily definite or real. Arrays of blocks have one leading
-axis, in which siblings are neighbours. The outer ring and the last cross may be complex while
-everything below is real.
+The matrices are symmetric, not necessarily definite or real. A_ke is assembled all the same: of
+small blocks, a product with a transposed matrix takes several times as long. Arrays of blocks have
+one leading axis, in which siblings are neighbours. The outer ring and the last cross may be complex
+while everything below is real.
 """
 
 from typing import NamedTuple
@@ -41,14 +42,14 @@ class Factors(NamedTuple):
 
 def factor(
     grid: Dissection,
-    leaves: tuple[Blocks, Blocks, Blocks],
+    leaves: tuple[Blocks, Blocks, Blocks, Blocks],
     ring_entries: tuple[tuple[np.ndarray, ...], Array] | None,
 ) -> Factors:
     """Eliminates all unknowns.
 
     Args:
       grid: the dissection.
-      leaves: the blocks A_ee, A_ek and A_kk of the leaves, with their inner nodes e.
+      leaves: the blocks A_ee, A_ek, A_ke and A_kk of the leaves, with their inner nodes e.
       ring_entries: index into ``[quadrant, perimeter, perimeter]`` and values, added before the
         heads of the quadrants are eliminated; None if the outer ring is given.
     """
@@ -62,7 +63,7 @@ def factor(
         index, values = ring_entries
         schur = schur.astype(values.dtype).at[index].add(values)
         ring, schur = _eliminate(*_assemble(grid.ring, schur))
-    cross, _, _ = _assemble(grid.cross, schur)
+    cross = _assemble(grid.cross, schur)[0]
     lu, _, permutation = jax.lax.linalg.lu(cross[0])
     return Factors(tuple(levels), ring, (lu, permutation))
 
@@ -142,22 +143,32 @@ def _leaf_index(grid: Dissection) -> np.ndarray:
     return np.where((x == ABSENT) | (y == ABSENT), nx * ny, x * ny + y).astype(np.int32)
 
 
-def _eliminate(ee: Blocks, ek: Blocks, kk: Blocks) -> tuple[Level, Blocks]:
+def _eliminate(ee: Blocks, ek: Blocks, ke: Blocks, kk: Blocks) -> tuple[Level, Blocks]:
     inverse = _inverse(ee)
-    extension = inverse @ ek
-    return Level(inverse, extension), kk - jnp.matrix_transpose(ek) @ extension
+    extension = _product(inverse, ek)
+    return Level(inverse, extension), kk - _product(ke, extension)
+
+
+def _product(a: Blocks, b: Blocks) -> Blocks:
+    """a @ b; of complex blocks by three real products, which together take half the time."""
+    if not jnp.iscomplexobj(a):
+        return a @ b
+    real, imaginary = a.real @ b.real, a.imag @ b.imag
+    both = (a.real + a.imag) @ (b.real + b.imag)
+    return jax.lax.complex(real - imaginary, both - real - imaginary)
 
 
 def _up(level: Level, load: Array) -> Array:
-    return jnp.matrix_transpose(level.extension) @ load
+    # As a sum, not a product with the transposed matrix: faster by a factor of two to six.
+    return jnp.sum(level.extension[..., None] * load[:, :, None], axis=1)
 
 
 def _down(level: Level, load: Array, known: Array) -> Array:
     return level.inverse @ load - level.extension @ known
 
 
-def _assemble(union: Union, schur: Blocks) -> tuple[Blocks, Blocks, Blocks]:
-    """The blocks A_ee, A_ek and A_kk of each union."""
+def _assemble(union: Union, schur: Blocks) -> tuple[Blocks, Blocks, Blocks, Blocks]:
+    """The blocks A_ee, A_ek, A_ke and A_kk of each union."""
     siblings, size = union.place.shape
     flat = schur.reshape(-1, siblings * size**2)
     e, total = union.eliminated, union.eliminated + union.kept
@@ -168,7 +179,7 @@ def _assemble(union: Union, schur: Blocks) -> tuple[Blocks, Blocks, Blocks]:
         sources[n][np.ix_(place[own], place[own])] = entries
     # Where several siblings contribute, the first ones come first.
     sources = -np.sort(-sources, axis=0)
-    parts = (np.s_[:e, :e], np.s_[:e, e:], np.s_[e:, e:])
+    parts = (np.s_[:e, :e], np.s_[:e, e:], np.s_[e:, :e], np.s_[e:, e:])
     return tuple(_gather_sum(flat, sources[:, rows, columns]) for rows, columns in parts)
 
 

@@ -201,7 +201,7 @@ def _norm_bound(operator: Operator) -> Float[Array, ""]:
 
 
 def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> tuple[Array, ...]:
-    """The blocks A_ee, A_ek, A_kk ``[leaf, node, node]`` of the leaves: e inner, k perimeter."""
+    """The blocks A_ee, A_ek, A_ke, A_kk of the leaves: e inner nodes, k the perimeter."""
     hx, hy = operator.spacing
     cells = q1.cell_means(operator.coefficient)
     dtype = cells.dtype
@@ -228,7 +228,7 @@ def _leaf_matrices(grid: dissection.Dissection, operator: Operator) -> tuple[Arr
     dummies = (grid.leaf_table(0) == ABSENT) | (grid.leaf_table(1) == ABSENT)
     e = grid.inner
     blocks = []
-    for rows, columns in (np.s_[:e, :e], np.s_[:e, e:], np.s_[e:, e:]):
+    for rows, columns in (np.s_[:e, :e], np.s_[:e, e:], np.s_[e:, :e], np.s_[e:, e:]):
         part = elements[:, :, rows, columns]
         block = cells @ part.reshape(cells.shape[1], -1)
         block = block.reshape(len(x), *part.shape[2:])

@@ -77,8 +77,19 @@ def generate(
         the disk is full.
       RefusedSamples: samples are not good enough, even when solved again; see `solvers.fill`.
     """
+    return fill.fill(
+        parts.Parts(directory, description(settings), settings["block"]),
+        block_solver(settings),
+        settings["limits"],
+        shard=shard,
+        title=f"{settings['equation']} {settings['split']}-{settings['scale']}",
+    )
+
+
+def description(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What `solvers.storage` records of a data set before it has samples."""
     recipe = recipes.get(settings)
-    description = storage.describe(
+    return storage.describe(
         equation=settings["equation"],
         split=settings["split"],
         scale=float(settings["scale"]),
@@ -93,13 +104,6 @@ def generate(
             "python": platform.python_version(),
             **{name: importlib.metadata.version(name) for name in PACKAGES},
         },
-    )
-    return fill.fill(
-        parts.Parts(directory, description, settings["block"]),
-        block_solver(settings),
-        settings["limits"],
-        shard=shard,
-        title=f"{settings['equation']} {settings['split']}-{settings['scale']}",
     )
 
 

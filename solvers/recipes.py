@@ -219,7 +219,8 @@ def turbulence(
     The initial velocity has root mean square 1; `physics` are `side`, `forcing` and `drag` of
     `navier_stokes.simulate`.
     """
-    reynolds, dt = float(settings["scale"]), settings["dt"]
+    # Not `float`: it may be traced, so that one program serves several scales.
+    reynolds, dt = 1.0 * settings["scale"], settings["dt"]
     times = settings["burn_in"] + dt * np.arange(settings["frames"])
     initial = navier_stokes.sample_initial(key, settings["points"]) / physics.get("side", 1.0)
     frames = navier_stokes.simulate(initial, reynolds, times, cfl=settings["cfl"], **physics).frames
