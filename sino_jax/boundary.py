@@ -56,6 +56,14 @@ def ring(field: Sample) -> Sample:
     return field.at[inside].set(0)
 
 
+def centre(traces: RealBatch, sides: int) -> tuple[RealBatch, Array]:
+    """Extended traces of so many sides less the mean of the boundary values, and that mean."""
+    parts = jnp.split(traces, sides, axis=-1)
+    axes = tuple(range(1, traces.ndim - 1))
+    mean = jnp.mean(sum(parts) / sides, axis=axes, keepdims=True)
+    return traces - jnp.tile(mean, sides), mean
+
+
 def magnitude(channels: RealBatch) -> PerExample:
     """Size of the boundary data: the standard deviation over all extended traces of an example.
 

@@ -17,6 +17,11 @@ flow, Helmholtz) solves to that relative error and adds ``iterations``, ``histor
 complete. The exit code is 1 also if a solution holds NaN or infinity.
 """
 
+from sino_jax import runtime
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()  # may start the process again: before imports that take seconds
+
 import argparse
 import io
 import math
@@ -29,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from sino_jax import checkpoint, files, operator, problem, runtime
+from sino_jax import checkpoint, files, operator, problem
 from sino_jax.operator import Operator, portable
 from sino_jax.train import logging
 from sino_jax.types import Instance

@@ -47,3 +47,9 @@ class Instance(NamedTuple):
     def field(self) -> Batch | None:
         """The field whose trace is the boundary data: `boundary`, or else the solution."""
         return self.solution if self.boundary is None else self.boundary
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Points on each axis."""
+        first = self.coefficient if self.field is None else self.field
+        return first.shape[1:-1]

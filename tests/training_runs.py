@@ -7,6 +7,7 @@ trains the stand-in task of each file (a config and a workdir), as an entry poin
 
 import itertools
 import json
+import math
 import os
 import pathlib
 import socket
@@ -20,11 +21,13 @@ import numpy as np
 
 from sino_jax import checkpoint, data, equations, problem, runtime, train
 from sino_jax.loss import relative_l2
+from sino_jax.loss.terms import Term
 from sino_jax.models import network
 from sino_jax.operator import Operator
 from sino_jax.train import config as configs
 from sino_jax.train import evaluate
 from sino_jax.train import task as tasks
+from sino_jax.train.gradient import SumOfTerms
 from solvers import storage
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -141,12 +144,26 @@ def stand_in_task(config):
         del scale
         return jnp.tanh(inputs @ params["first"]) @ params["second"]
 
-    def loss_fn(params, batch, key, progress):
+    def terms(batch, key, progress):
         del progress
-        prediction = apply_fn(params, problem.inputs(equation, batch), batch.scale)
-        error = relative_l2(prediction, batch.solution)
-        random = jax.random.normal(key, error.shape) * jnp.sum(params["second"])
-        return error + noise * random, {"error": error}
+        points = math.prod(batch.grid)
+
+        def error(params, batch):
+            prediction = apply_fn(params, problem.inputs(equation, batch), batch.scale)
+            return relative_l2(prediction, batch.solution)
+
+        def draw():
+            return jax.random.normal(key, batch.scale.shape)
+
+        def random(params, drawn):
+            return drawn * jnp.sum(params["second"])
+
+        return [
+            Term("error", 1.0, 1.0, points, lambda: batch, error),
+            Term("noise", noise, 1.0, points, draw, random),
+        ]
+
+    loss_fn = SumOfTerms(terms)
 
     def evaluation(params, mesh, *, last):
         del last

@@ -75,6 +75,7 @@ DARCY = Equation(
     rescale=power_law(1),
     residual=darcy_residual,
     linear=True,
+    free_constant=True,
 )
 
 # Not linear in the sense of `Equation`: without boundary values there is still the forcing.

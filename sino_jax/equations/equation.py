@@ -61,6 +61,8 @@ class Equation:
         box has the geometric mean of its side ratios for λ, which is an approximation.
       linear: whether the solution is proportional to the boundary data. Models then are, too: they
         see traces divided by their magnitude, by which their output is multiplied.
+      free_constant: whether a solution plus a constant solves the problem whose boundary data has
+        that constant added. Models may then see boundary data without its mean (`centred`).
       coefficient_kind: how the interior data transforms under rotations and reflections.
       solution_kind: the same for the solution.
       symmetries: the symmetries of the equation that `sino_jax.augment` may use.
@@ -77,6 +79,7 @@ class Equation:
     coefficient_powers: tuple[int, ...] = ()
     side_powers: tuple[tuple[float, float], ...] = ()
     linear: bool = False
+    free_constant: bool = False
     coefficient_kind: FieldKind = "scalar"
     solution_kind: FieldKind = "scalar"
     symmetries: frozenset[Symmetry] = frozenset({"rotation", "reflection"})

@@ -1,6 +1,6 @@
 """Losses: relative errors and scale-consistency. Each returns one value per example."""
 
-from sino_jax.loss.composite import training_loss
+from sino_jax.loss.composite import training_loss, training_terms
 from sino_jax.loss.crops import CropDraw, draw_crops
 from sino_jax.loss.infinitesimal import infinitesimal_scale_consistency
 from sino_jax.loss.relative import relative_h1, relative_l2, relative_l2_central_half
@@ -16,4 +16,5 @@ __all__ = [
     "scale_consistency",
     "scale_consistency_over_sizes",
     "training_loss",
+    "training_terms",
 ]

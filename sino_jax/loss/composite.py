@@ -1,4 +1,4 @@
-"""The loss that the paper trains with, as one pure function whose parts are reported.
+"""The loss that the paper trains with: a sum of terms, as a pure function that reports its parts.
 
     supervised  +  weight · Σ sub-domain losses  +  annealed weight · Σ super-domain losses
 
@@ -16,25 +16,38 @@ from jaxtyping import Array, Float
 from sino_jax import augment, checks, equations, superdomain
 from sino_jax.equations import Equation
 from sino_jax.equations.equation import Symmetry
+from sino_jax.loss import terms
 from sino_jax.loss.crops import SUPER_START, grown
 from sino_jax.loss.relative import relative_l2
-from sino_jax.loss.scale_consistency import (
-    DETACHED,
-    ErrorFn,
-    compare,
-    predict,
-    scale_consistency,
-    scale_consistency_over_sizes,
-)
-from sino_jax.problem import with_scales
+from sino_jax.loss.scale_consistency import DETACHED, ErrorFn, compare, draw_starts, errors_at
+from sino_jax.loss.terms import Term
+from sino_jax.problem import predict, with_scales
 from sino_jax.types import ApplyFn, Count, Instance, Key, PerExample
 
 SUPER_METHODS = ("extend", "relabel")
 
 
 def training_loss(
+    apply_fn: ApplyFn, params, instance: Instance, **options
+) -> tuple[PerExample, dict[str, PerExample]]:
+    """Supervised loss plus scale-consistency below and above the scale of the data.
+
+    Args:
+      apply_fn: as for `scale_consistency`.
+      params: passed through to `apply_fn`.
+      instance: problems with solutions.
+      **options: keyword arguments of `training_terms`; `equation`, `key` and `progress` are needed.
+
+    Returns:
+      The loss ``[batch]`` and its parts before weighting, each ``[batch]``: "supervised", and where
+      switched on "sub_domain" and "super_domain" (means over their counts).
+    """
+    summands = training_terms(apply_fn, instance, **options)
+    return terms.add_up(summands, params, len(with_scales(instance).scale))
+
+
+def training_terms(
     apply_fn: ApplyFn,
-    params,
     instance: Instance,
     *,
     equation: str | Equation,
@@ -56,12 +69,11 @@ def training_loss(
     detach: str = "input",
     symmetries: Sequence[Symmetry] = (),
     error_fn: ErrorFn = relative_l2,
-) -> tuple[PerExample, dict[str, PerExample]]:
-    """Supervised loss plus scale-consistency below and above the scale of the data.
+) -> list[Term]:
+    """The terms of `training_loss`: supervised, on sub-domains, and one for each super-domain loss.
 
     Args:
       apply_fn: as for `scale_consistency`.
-      params: passed through to `apply_fn`.
       instance: problems with solutions.
 
     Keyword args:
@@ -90,10 +102,6 @@ def training_loss(
       detach: see `scale_consistency`.
       symmetries: symmetries of the equation to augment the batch with.
       error_fn: as for `scale_consistency`.
-
-    Returns:
-      The loss ``[batch]`` and its parts before weighting, each ``[batch]``: "supervised", and where
-      switched on "sub_domain" and "super_domain" (means over their counts).
     """
     equation = equations.get(equation)
     if instance.solution is None:
@@ -115,53 +123,59 @@ def training_loss(
             key_symmetry, instance, equation=equation, symmetries=symmetries
         )
 
-    prediction = predict(apply_fn, params, instance, equation)
-    parts = {"supervised": compare(error_fn, prediction, instance.solution)}
-    total = parts["supervised"]
+    examples = len(instance.scale)
+    common = {"equation": equation, "error_fn": error_fn}
 
+    summands = [_supervised(apply_fn, instance, **common)]
     if sub_sizes:
-        repeated = jax.tree.map(lambda x: jnp.repeat(x, sub_count, axis=0), instance)
-        losses = scale_consistency_over_sizes(
-            apply_fn,
-            params,
-            repeated,
-            sizes=sub_sizes,
-            key=key_sub,
-            equation=equation,
-            error_fn=error_fn,
-        )
-        parts["sub_domain"] = losses.reshape(-1, sub_count).mean(axis=1)
-        total = total + sub_weight * sub_count * parts["sub_domain"]
+        key_size, key_position = jax.random.split(key_sub)
+        at_sizes = [
+            _sub_domain(
+                apply_fn,
+                instance,
+                size=size,
+                count=sub_count,
+                weight=sub_weight * sub_count,
+                key=key_position,
+                **common,
+            )
+            for size in sub_sizes
+        ]
+        choice = jax.random.randint(key_size, (), 0, len(at_sizes))
+        summands.append(terms.one_of(choice, at_sizes, examples))
 
     if super_rates:
         weight = superdomain.annealed_weight(
-            jnp.asarray(progress, total.dtype), start=super_start, maximum=super_weight
+            jnp.asarray(progress, instance.solution.real.dtype),
+            start=super_start,
+            maximum=super_weight,
         )
         eligible = len(super_rates)
         if super_growing:
             eligible = grown(eligible, progress, start=super_start)
-        losses = sum(
-            _super_domain(
-                apply_fn,
-                params,
-                instance,
-                key=k,
-                equation=equation,
-                prior=super_prior,
-                rates=super_rates,
-                eligible=eligible,
-                method=super_method,
-                crop=super_crop,
-                points=super_points,
-                count=super_positions,
-                detach=detach,
-                error_fn=error_fn,
-            )
-            for k in jax.random.split(key_super, super_count)
-        )
-        parts["super_domain"] = losses / super_count
-        total = total + weight * losses
-    return total, parts
+        for key in jax.random.split(key_super, super_count):
+            key_rate, *keys = jax.random.split(key, 3)
+            at_rates = [
+                _super_domain(
+                    apply_fn,
+                    instance,
+                    rate=rate,
+                    keys=keys,
+                    prior=super_prior,
+                    method=super_method,
+                    crop=super_crop,
+                    points=super_points,
+                    count=super_positions,
+                    weight=weight,
+                    share=1 / super_count,
+                    detach=detach,
+                    **common,
+                )
+                for rate in super_rates
+            ]
+            choice = jax.random.randint(key_rate, (), 0, eligible)
+            summands.append(terms.one_of(choice, at_rates, examples))
+    return summands
 
 
 def _check_options(sub_count, sub_weight, super_count, super_weight, super_start, progress) -> None:
@@ -173,41 +187,61 @@ def _check_options(sub_count, sub_weight, super_count, super_weight, super_start
     checks.number("progress", progress, low=0, high=1)
 
 
+def _supervised(apply_fn, instance, *, equation, error_fn) -> Term:
+    """The error of the model's solution of the data."""
+
+    def errors(params, instance):
+        prediction = predict(apply_fn, params, instance, equation)
+        return compare(error_fn, prediction, instance.solution)
+
+    points = math.prod(instance.grid)
+    return Term("supervised", 1.0, 1.0, points, lambda: instance, errors)
+
+
+def _sub_domain(apply_fn, instance, *, size, count, weight, key, equation, **options) -> Term:
+    """Consistency with the data on `count` sub-domains of each example."""
+    size = equation.crop_size(size, instance.grid)
+
+    def draw():
+        return instance, draw_starts(equation, key, instance, size=size, count=count)
+
+    def errors(params, problems):
+        return errors_at(apply_fn, params, *problems, equation=equation, size=size, **options)
+
+    return Term("sub_domain", weight, 1.0, count * math.prod(size), draw, errors)
+
+
 def _super_domain(
-    apply_fn, params, instance, *, key, equation, prior, rates, eligible, method, crop, points,
+    apply_fn, instance, *, rate, keys, prior, method, crop, points, count, weight, share, equation,
     **options,
-) -> PerExample:  # fmt: skip
-    """Self-consistency on a super-domain of a random rate, cropped to the scale of the data."""
-    shape = instance.solution.shape[1:-1]
-    key_rate, key_inputs, key_position = jax.random.split(key, 3)
+) -> Term:  # fmt: skip
+    """Self-consistency on a super-domain of each example, cropped to the scale of the data."""
+    key_inputs, key_position = keys
+    shape = instance.grid
+    larger_shape = superdomain.superdomain_shape(equation, shape, rate)
+    few = instance
+    if points:
+        number = max(1, points // math.prod(larger_shape))
+        few = jax.tree.map(lambda x: x[:number], instance)
+    size = superdomain.original_shape(equation, larger_shape, 1 / crop) if crop else shape
+    if method == "relabel":
+        larger_shape = shape
+        size = superdomain.original_shape(equation, shape, 1 / crop if crop else rate)
 
-    def at_rate(rate):
-        larger_shape = superdomain.superdomain_shape(equation, shape, rate)
-        few = instance
-        if points:
-            number = max(1, points // math.prod(larger_shape))
-            few = jax.tree.map(lambda x: x[:number], instance)
-
-        def loss(params):
-            size = superdomain.original_shape(equation, larger_shape, 1 / crop) if crop else shape
-            if method == "relabel":
-                larger = superdomain.relabelled(few, equation=equation, rate=rate)
-                size = superdomain.original_shape(equation, shape, 1 / crop if crop else rate)
-            elif prior is None:
-                larger = superdomain.reflected(few, equation=equation, rate=rate)
-            else:
-                larger = superdomain.sample(
-                    prior, key_inputs, few.scale, equation=equation, shape=shape, rate=rate
-                )
-            errors = scale_consistency(
-                apply_fn, params, larger, equation=equation, size=size, key=key_position, **options
+    def draw():
+        if method == "relabel":
+            larger = superdomain.relabelled(few, equation=equation, rate=rate)
+        elif prior is None:
+            larger = superdomain.reflected(few, equation=equation, rate=rate)
+        else:
+            larger = superdomain.sample(
+                prior, key_inputs, few.scale, equation=equation, shape=shape, rate=rate
             )
-            # Every example has a value, also if there are fewer super-domains.
-            if len(errors) == len(instance.scale):
-                return errors
-            return jnp.full(len(instance.scale), jnp.mean(errors))
+        equation.validate(larger)
+        return larger, draw_starts(equation, key_position, larger, size=size, count=count)
 
-        return loss
+    def errors(params, problems):
+        return errors_at(apply_fn, params, *problems, equation=equation, size=size, **options)
 
-    choice = jax.random.randint(key_rate, (), 0, eligible)
-    return jax.lax.switch(choice, [at_rate(rate) for rate in rates], params)
+    computed = math.prod(larger_shape) + count * math.prod(size)
+    return Term("super_domain", weight, share, computed, draw, errors)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Int
 
 from sino_jax import checks, equations, subdomain
 from sino_jax.equations import Equation
@@ -74,20 +75,55 @@ def scale_consistency(
     checks.one_of("detach", detach, DETACHED)
     instance = with_scales(instance)
     equation.validate(instance)
+    crop_size = equation.crop_size(size, instance.grid)
+    starts = draw_starts(equation, key, instance, size=crop_size, count=count)
+    return errors_at(
+        apply_fn,
+        params,
+        instance,
+        starts,
+        equation=equation,
+        size=crop_size,
+        detach=detach,
+        error_fn=error_fn,
+    )
 
+
+def draw_starts(
+    equation: Equation, key: Key, instance: Instance, *, size: Sequence[int], count: Count
+) -> Int[Array, "batch count axis"]:
+    """Random positions of `count` sub-domains of every example."""
+    drawn = checks.integer("count", count) * len(instance.scale)
+    starts = subdomain.random_starts(equation, key, drawn, size, instance.grid)
+    return starts.reshape(-1, count, len(size))
+
+
+def errors_at(
+    apply_fn: ApplyFn,
+    params,
+    instance: Instance,
+    starts: Int[Array, "batch count axis"],
+    *,
+    equation: Equation,
+    size: Sequence[int],
+    error_fn: ErrorFn,
+    detach: str = "input",
+) -> PerExample:
+    """`scale_consistency` on sub-domains of `size` points on each axis at given positions.
+
+    The value of an example depends on no other example.
+    """
     supervised = instance.solution is not None
     field = instance.solution if supervised else predict(apply_fn, params, instance, equation)
-    shape = field.shape[1:-1]
-    crop_size = equation.crop_size(size, shape)
     problems = (instance.coefficient, field, instance.scale)
-    if checks.integer("count", count) > 1:
+    count = starts.shape[1]
+    if count > 1:
         problems = jax.tree.map(lambda x: jnp.repeat(x, count, axis=0), problems)
 
     def restrict(start, coefficient, field, scale):
-        return subdomain.restrict(equation, coefficient, field, scale, start=start, size=crop_size)
+        return subdomain.restrict(equation, coefficient, field, scale, start=start, size=size)
 
-    starts = subdomain.random_starts(equation, key, count * len(field), crop_size, shape)
-    local = jax.vmap(restrict)(starts, *problems)
+    local = jax.vmap(restrict)(starts.reshape(-1, starts.shape[2]), *problems)
     given, target = local.boundary, local.solution
     if not supervised:
         given = jax.lax.stop_gradient(given) if detach in ("input", "both") else given

@@ -25,6 +25,7 @@ from sino_jax.models.sino_u import SINOU
 from sino_jax.models.unet import UNet
 from sino_jax.models.uno import UNO
 from sino_jax.models.with_heat_base import WithHeatBase
+from sino_jax.models.with_last_frame import WithLastFrame
 
 MODELS: dict[str, type[nn.Module]] = {
     "fno": FNO,
@@ -35,7 +36,7 @@ MODELS: dict[str, type[nn.Module]] = {
     "cno": CNO,
     "fno_unet": FNOUNet,
 }
-BASES = ("none", *with_base.BASES, "heat")
+BASES = ("none", *with_base.BASES, "heat", "last_frame")
 
 
 def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
@@ -60,6 +61,9 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     base = fields.pop("base", "none")
     if base == "heat":
         return _on_heat_base(name, fields)
+    if base == "last_frame":
+        model = build({"name": name, **fields})
+        return WithLastFrame(model=model, out_channels=model.out_channels)
     options = {
         option: fields.pop(f"base_{option}")
         for option in ("shift", "iterations", "gate", "centred")
@@ -87,6 +91,8 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     }
     if base == "none":
         return model(**fields)
+    if fields.get("centred"):
+        raise ValueError("centred must be False for a model with a base; set base_centred instead")
     return with_base.correct(model, fields, base=base, **options)
 
 

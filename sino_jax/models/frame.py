@@ -25,6 +25,9 @@ class Model(nn.Module, kw_only=True):
       boundary_channels: how many of the last input channels hold boundary data. These are divided
         by their magnitude (`boundary.magnitude`) and the output is multiplied by it, which makes
         the model homogeneous in the boundary data: zero for zero. 0 turns this off.
+      centred: subtract the mean of the boundary data first, and add it to the output last. Of an
+        equation with `Equation.free_constant` the model then need not learn that a solution plus a
+        constant is a solution: on a small part of a large domain the mean is most of the data.
       coordinates: append one channel for each coordinate of the unit box.
       centring: "node" if the grid contains both end points of each axis, else "cell".
     """
@@ -32,6 +35,7 @@ class Model(nn.Module, kw_only=True):
     out_channels: int
     in_channels: int | None = None
     boundary_channels: int = 0
+    centred: bool = False
     coordinates: bool = True
     centring: Centring = "node"
 
@@ -41,6 +45,8 @@ class Model(nn.Module, kw_only=True):
         features = inputs
         if self.boundary_channels:
             interior, traces = jnp.split(inputs, [inputs.shape[-1] - self.boundary_channels], -1)
+            if self.centred:
+                traces, mean = boundary.centre(traces, self.boundary_channels // self.out_channels)
             size = channels.per_example(boundary.magnitude(traces), inputs)
             unit_traces = traces / jnp.where(size == 0, 1, size)
             features = jnp.concatenate([interior, unit_traces], axis=-1)
@@ -50,7 +56,9 @@ class Model(nn.Module, kw_only=True):
             points = jnp.broadcast_to(points.astype(inputs.dtype), (len(inputs), *points.shape))
             features = jnp.concatenate([features, points], axis=-1)
         outputs = self.core(features, scale)
-        return outputs * size if self.boundary_channels else outputs
+        if self.boundary_channels:
+            outputs = outputs * size
+        return outputs + mean if self.centred else outputs
 
     def core(self, features: RealBatch, scale: Scale) -> Outputs:
         """The model itself; see the class."""
@@ -86,6 +94,8 @@ class Model(nn.Module, kw_only=True):
                 f"boundary_channels must be between 0 and the {channels} channels of inputs, "
                 f"got {self.boundary_channels}"
             )
+        if self.centred and not self.boundary_channels:
+            raise ValueError("centred needs boundary_channels, got 0 of them")
         if min(inputs.shape[1:-1]) < self.smallest_grid():
             raise ValueError(
                 f"inputs must have at least {self.smallest_grid()} points on each grid axis, "

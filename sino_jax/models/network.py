@@ -5,7 +5,6 @@ statistics of the training data. Training, evaluation and `sino_jax.operator` al
 data is treated as training data was.
 """
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,10 +33,22 @@ def build(
       statistics: of the training data; None leaves the inputs as they are.
     """
     model = models.build({**equation.model_fields(), **dict(config.items())})
-    if statistics is not None and config.get("base", "none") not in ("none", "coons"):
+    base = config.get("base", "none")
+    if statistics is not None and base not in ("none", "coons"):
         raise ValueError(
-            f"data.normalise must be False for the base {config['base']!r}, which reads the "
-            "coefficient as it is in the equation, got True"
+            f"data.normalise must be False for the base {base!r}, which reads the coefficient as "
+            "it is in the equation, got True"
+        )
+    if base == "last_frame" and (equation.sides or not equation.coefficient_channels):
+        raise ValueError(
+            f"base must not be 'last_frame' for {equation.name}, whose inputs do not end with the "
+            "newest frame"
+        )
+    centred = [name for name in ("centred", "base_centred") if config.get(name)]
+    if centred and not equation.free_constant:
+        raise ValueError(
+            f"{centred[0]} must be False for {equation.name}, of which a solution plus a constant "
+            "is no solution, got True"
         )
     affine = None if statistics is None else _coefficient_statistics(equation, statistics)
 
@@ -53,14 +64,22 @@ def build(
 
 def init(model: nn.Module, equation: Equation, grid: tuple[int, ...], key: Key) -> Any:
     """Random weights of a model for inputs of an equation; they do not depend on the grid."""
-    inputs = jnp.zeros((1, *grid, equation.input_channels))
-    return _init(model, key, inputs, jnp.ones((1,)))
+    shape = (1, *grid, equation.input_channels)
+    # Within another program, whose options then hold, there may be none.
+    compiled = _init_inside if isinstance(key, jax.core.Tracer) else _init_alone
+    return compiled(model, shape, key)
+
+
+def _init(model: nn.Module, shape: tuple[int, ...], key: Key) -> Any:
+    return model.init(key, jnp.zeros(shape), jnp.ones((1,)))
 
 
 # One for all: equal models are traced and compiled once.
-@functools.partial(jax.jit, static_argnums=0)
-def _init(model: nn.Module, key: Key, inputs: Any, scale: Any) -> Any:
-    return model.init(key, inputs, scale)
+_init_inside = jax.jit(_init, static_argnums=(0, 1))
+# Run once, over weights alone: to optimise the program takes longer than to run it.
+_init_alone = jax.jit(
+    _init, static_argnums=(0, 1), compiler_options={"xla_backend_optimization_level": 0}
+)
 
 
 def _coefficient_statistics(

@@ -47,9 +47,7 @@ class WithBase(nn.Module, kw_only=True):
       iterations: of `sino_jax.krylov.improve`, after the base. They read the coefficient as it is
         in the equation, which therefore must not be normalised.
       gate: one of `GATES`; "residual" reads the coefficient likewise.
-      centred: subtract the mean of the boundary values first, and add it last. Of Darcy flow a
-        solution plus a constant is a solution, which the model then need not learn: on a small part
-        of a large domain the mean is most of the boundary values.
+      centred: as in `sino_jax.models.frame.Model`, here for base and correction together.
     """
 
     model: nn.Module
@@ -67,9 +65,7 @@ class WithBase(nn.Module, kw_only=True):
         interior, traces = inputs[..., :split], inputs[..., split:]
         coefficient = interior[..., 0]
         if self.centred:
-            sides = jnp.split(traces, len(SIDES), axis=-1)
-            mean = jnp.mean(sum(sides) / len(SIDES), axis=(1, 2), keepdims=True)
-            traces = traces - jnp.tile(mean, len(SIDES))
+            traces, mean = boundary.centre(traces, len(SIDES))
         base = self._solve(boundary_field(traces), coefficient, scale)
         if self.iterations or self.gate == "residual":
             base, left = self._improve(base, coefficient, scale)

@@ -16,6 +16,11 @@ directory and with a schedule of its own:
 that results. ``--model=fno --preset=small --set epochs=20`` is the same in separate arguments.
 """
 
+from sino_jax import runtime
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()  # may start the process again: before imports that take seconds
+
 import argparse
 import itertools
 import pathlib
@@ -25,7 +30,7 @@ from typing import Any
 
 from absl import logging
 
-from sino_jax import checkpoint, data, models, runtime, train
+from sino_jax import checkpoint, data, models, train
 from sino_jax.data.dataset import META
 from sino_jax.train import config as configs
 from sino_jax.train import logging as logs

@@ -48,6 +48,7 @@ def defaults() -> ConfigDict:
             "steps": 0,  # either steps
             "epochs": 0,  # or epochs is positive
             "accumulate": 1,  # parts of a batch that are differentiated one after another
+            "points_at_once": 0,  # grid points differentiated at once, per device; 0: all of a part
             "optimizer": {  # also arguments of the named optimiser, as b1 = 0.95
                 "name": "adam",  # weight decay within the gradient; see sino_jax.train.optimizer
                 "learning_rate": 1e-3,
@@ -93,6 +94,7 @@ _RANGES = {
     "steps": _NOT_NEGATIVE,
     "epochs": _NOT_NEGATIVE,
     "accumulate": _AT_LEAST_ONE,
+    "points_at_once": _NOT_NEGATIVE,
     "optimizer.learning_rate": (lambda x: x > 0, "positive"),
     "optimizer.weight_decay": _NOT_NEGATIVE,
     "optimizer.warmup_steps": _NOT_NEGATIVE,

@@ -16,12 +16,15 @@ from sino_jax.train import interruption, parallel, provenance
 from sino_jax.train import logging as logs
 from sino_jax.train import task as tasks
 from sino_jax.train import workdir as workdirs
-from sino_jax.train.plan import Plan
-from sino_jax.train.step import NONFINITE, STOP, Control, Step, TrainState
+from sino_jax.train.ahead import Ahead
+from sino_jax.train.plan import Plan, Program
+from sino_jax.train.step import NONFINITE, STOP, Control, TrainState
 from sino_jax.train.store import Store, start_from
 
 # Steps that may be under way on the device while the host prepares the next ones.
 STEPS_IN_FLIGHT = 2
+# Steps that the compiler looks ahead. Most programs of a run are needed by one of them.
+STEPS_AHEAD = 64
 # A run that still diverges with this fraction of its learning rate has another problem.
 SMALLEST_RATE = 2**-10
 
@@ -62,24 +65,27 @@ class Loop:
       logger: of what happens.
       store: of checkpoints.
       request: whether a signal asked to stop.
-      compiled: steps that were called once.
+      compiled: programs of the plan that are compiled.
     """
 
     plan: Plan
     logger: logs.Logger
     store: Store
     request: interruption.Request
-    compiled: set[Step] = dataclasses.field(default_factory=set)
+    compiled: set[Program] = dataclasses.field(default_factory=set)
 
     def finish(self) -> TrainState:
         """Trains from where the directory's checkpoints are to the end."""
         start = time.monotonic()
-        progress = self.resume() or self.begin()
-        while int(progress.state.step) < self.plan.total_steps:
-            try:
-                self.advance(progress)
-            except NonFiniteError as error:
-                progress = self.rescue(progress, error)
+        progress = self.resume()
+        remaining = range(int(progress.state.step) if progress else 0, self.plan.total_steps)
+        with Ahead(self.compile, remaining, depth=STEPS_AHEAD) as programs:
+            progress = progress or self.begin()
+            while int(progress.state.step) < self.plan.total_steps:
+                try:
+                    self.advance(progress, programs)
+                except NonFiniteError as error:
+                    progress = self.rescue(progress, error)
         self.store.wait()
         self.summarise(progress, seconds=time.monotonic() - start)
         return progress.state
@@ -120,7 +126,7 @@ class Loop:
             self.logger.message(f"resuming at step {step} of {plan.total_steps}")
         return Progress(parallel.replicate(restored.state, plan.mesh), restored.meta["evaluation"])
 
-    def advance(self, progress: Progress) -> None:
+    def advance(self, progress: Progress, programs: Ahead) -> None:
         """Steps to the end of the run. The host looks at a step only when later ones are queued."""
         plan = self.plan
         flags = {flag: parallel.per_device(flag, plan.mesh) for flag in (False, True)}
@@ -130,7 +136,8 @@ class Loop:
         try:
             for number, (step, batch, numbers) in stream:
                 control = Control(numbers, stop_flags[bool(self.request)])
-                with self.compiling(step):
+                with self.compiling(number, programs):
+                    programs.wait_for(number)
                     progress.state, metrics = step(progress.state, batch, control)
                 # Freeing arrays releases Python's lock. Nobody waits for it here; the stream's
                 # thread, once woken for another batch, would take it and keep it for long.
@@ -149,12 +156,18 @@ class Loop:
         finally:
             stream.close()
 
-    def compiling(self, step: Step) -> contextlib.AbstractContextManager:
-        """Around a call of a step, of which the first compiles it."""
-        if step in self.compiled:
+    def compile(self, number: int) -> None:
+        """Compiles what a step needs, unless an earlier one did."""
+        program = self.plan.program_at(number)
+        if program not in self.compiled:
+            self.plan.compile(number)
+            self.compiled.add(program)
+
+    def compiling(self, number: int, programs: Ahead) -> contextlib.AbstractContextManager:
+        """Around a step that may have to wait for its program."""
+        if programs.is_done(number):
             return contextlib.nullcontext()
-        self.compiled.add(step)
-        return self.logger.compiling(len(self.compiled))
+        return self.logger.compiling(1 + len(self.compiled))
 
     def inspect(self, progress: Progress, number: int, metrics: dict[str, jax.Array]) -> bool:
         """Raises if step `number` failed; returns whether a process wants to stop."""

@@ -2,8 +2,9 @@
 
 import dataclasses
 import functools
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import optax
@@ -14,8 +15,17 @@ from sino_jax.data import batches
 from sino_jax.train import optimizer as optimizers
 from sino_jax.train import parallel
 from sino_jax.train import task as tasks
-from sino_jax.train.step import Control, LossFn, Step, TrainState, init_state, make_step
+from sino_jax.train.gradient import LossFn, Params
+from sino_jax.train.step import Control, Step, TrainState, init_state, make_step
 from sino_jax.train.store import start_from
+from sino_jax.types import Key
+
+
+class Program(NamedTuple):
+    """What is compiled at once: the function of a step, for batches on one grid."""
+
+    step: Step
+    grid: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,7 +39,7 @@ class Plan:
       order: which examples each step sees.
       total_steps: length of the run.
       optimizer: of the weights.
-      step_fn: the compiled step for a loss function.
+      step_fn: the step for a loss function, compiled when it is first called or `compile` is.
     """
 
     task: tasks.Task
@@ -39,6 +49,7 @@ class Plan:
     total_steps: int
     optimizer: optax.GradientTransformation
     step_fn: Callable[[LossFn], Step]
+    _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, task: tasks.Task, config: FrozenConfigDict) -> "Plan":
@@ -55,16 +66,28 @@ class Plan:
             mesh=mesh,
             total_steps=total_steps,
             accumulate=config.accumulate,
+            points_at_once=config.points_at_once,
             ema_decay=config.ema_decay,
         )
         return cls(task, config, mesh, order, total_steps, optimizer, functools.cache(step_fn))
 
     def new_state(self) -> TrainState:
         """The state before the first step."""
-        key = jax.random.key(self.config.seed)
-        params = self.task.init(jax.random.fold_in(key, 0))
+        keys = _keys(self.config.seed)
+        return self._state_of(self.task.init(keys[0]), keys[1])
+
+    @functools.cached_property
+    def _state_of(self) -> Callable[[Params, Key], TrainState]:
+        # One program: one by one, zeros of every shape would be compiled.
         averaged = self.config.ema_decay > 0
-        return init_state(params, self.optimizer, jax.random.fold_in(key, 1), averaged=averaged)
+        return jax.jit(lambda p, k: init_state(p, self.optimizer, k, averaged=averaged))
+
+    def program_at(self, number: int) -> Program:
+        """The program that a step needs; few different ones."""
+        chosen, _ = self.order.draw(number)
+        with self._lock:  # two threads that ask for a new function get the same
+            step = self.step_fn(self.task.loss_at(chosen, number, self.total_steps))
+        return Program(step, self.task.train[chosen].grid)
 
     def prepare(self, number: int) -> tuple[Step, Any, jax.Array]:
         """Function, batch (with its weights) and number of a step, in place on the devices."""
@@ -72,19 +95,26 @@ class Plan:
         padded = parallel.own_part(parallel.pad(ids, self.order.batch_size, self._parts))
         batch = (self.task.train[chosen].examples(padded.ids), padded.weight)
         placed = parallel.split((batch, parallel.per_device(number, self.mesh)), self.mesh)
-        return self.step_fn(self.task.loss_at(chosen, number, self.total_steps)), *placed
+        return self.program_at(number).step, *placed
+
+    def compile(self, number: int) -> None:
+        """Compiles the function of a step; its calls find the program."""
+        step, batch, numbers = self.prepare(number)
+        step.lower(self._abstract_state, batch, Control(numbers, numbers)).compile()
 
     def rehearse(self) -> None:
         """Traces the first step without computing it: a config that cannot work fails here."""
         step, batch, numbers = self.prepare(0)
-        state = jax.eval_shape(self.new_state)
         if self.config.start_from:
-            start_from(self.config.start_from, state)
-        state = jax.tree.map(
+            start_from(self.config.start_from, jax.eval_shape(self.new_state))
+        step.eval_shape(self._abstract_state, batch, Control(numbers, numbers))
+
+    @property
+    def _abstract_state(self) -> TrainState:
+        return jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=parallel.same(self.mesh)),
-            state,
+            jax.eval_shape(self.new_state),
         )
-        step.eval_shape(state, batch, Control(numbers, numbers))
 
     def due(self, done: int) -> set[str]:
         """What has to happen after `done` steps: any of log, evaluate, save."""
@@ -105,3 +135,10 @@ class Plan:
             "evaluate": self.config.evaluation.every,
             "save": self.config.checkpoint.every,
         }
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _keys(seed: int) -> tuple[Key, Key]:
+    """The keys of a run's first weights and of its steps."""
+    key = jax.random.key(seed)
+    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)

@@ -13,13 +13,10 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
+from sino_jax.train import gradient as gradients
+from sino_jax.train.gradient import LossFn, Params
 from sino_jax.train.parallel import AXIS, SAME, SPLIT, compiler_options
-from sino_jax.types import Instance, Key, PerExample
-
-Params = Any
-# loss_fn(params, batch, key, progress) -> (loss of each example, named parts of it to report);
-# progress is the fraction of the run that is done.
-LossFn = Callable[[Params, Instance, Key, Array], tuple[PerExample, dict[str, PerExample]]]
+from sino_jax.types import Key
 
 # step(state, (batch, weight), control) -> (state, metrics), see `make_step`.
 Step = Callable[["TrainState", Any, "Control"], tuple["TrainState", dict[str, Array]]]
@@ -91,6 +88,7 @@ def make_step(
     *,
     total_steps: int,
     accumulate: int = 1,
+    points_at_once: int = 0,
     ema_decay: float = 0.0,
 ) -> Step:
     """``step(state, batch, control) -> (state, metrics)``, compiled; `state` is consumed.
@@ -108,6 +106,8 @@ def make_step(
       total_steps: length of the run, for the progress that the loss is told.
       accumulate: number of parts into which a device's examples are cut; they are differentiated
         one after another, with the memory of one.
+      points_at_once: grid points that are differentiated at once, see `gradient.piecewise`: the
+        same gradient with less memory. 0: the whole loss of a part.
       ema_decay: of `TrainState.averages`.
 
     Returns:
@@ -116,19 +116,13 @@ def make_step(
       ``status``: bits `NONFINITE` and `STOP`, the same on all processes, so that all of them draw
       the same conclusion.
     """
-
-    def part_sums(params, part, key, progress):
-        batch, weight = part
-        loss, parts = loss_fn(params, batch, key, progress)
-        sums = {
-            name: jnp.sum(weight * value.astype(weight.dtype))
-            for name, value in {"loss": loss, **parts}.items()
-        }
-        return sums["loss"], sums
+    if points_at_once:
+        differentiate = gradients.piecewise(loss_fn, points_at_once)
+    else:
+        differentiate = gradients.at_once(loss_fn)
 
     def device_sums(params, batch, weight, key, progress):
         """Gradient and values, summed over the examples of this device."""
-        differentiate = jax.grad(part_sums, has_aux=True)
         first = jax.lax.axis_index(AXIS) * accumulate
         if accumulate == 1:
             return differentiate(params, (batch, weight), jax.random.fold_in(key, first), progress)

@@ -17,11 +17,11 @@ from ml_collections import FrozenConfigDict
 from sino_jax import augment, data, equations, scale_range, superdomain
 from sino_jax.data import Dataset
 from sino_jax.equations import Equation
-from sino_jax.loss import CropDraw, crops, draw_crops, training_loss
+from sino_jax.loss import CropDraw, crops, draw_crops, training_terms
 from sino_jax.models import network
 from sino_jax.train import evaluate, verification
 from sino_jax.train.config import reject_unknown, to_dict
-from sino_jax.train.step import LossFn, Params
+from sino_jax.train.gradient import LossFn, Params, SumOfTerms
 from sino_jax.types import Key
 
 # loss(apply_fn, params, instance, *, equation, key, progress) -> (per example, named parts)
@@ -31,8 +31,8 @@ Results = dict[str, dict[str, float]]
 # All but what the trainer itself gives to the loss.
 LOSS_OPTIONS = tuple(
     name
-    for name in inspect.signature(training_loss).parameters
-    if name not in ("apply_fn", "params", "instance", "equation", "key", "progress", "super_prior")
+    for name in inspect.signature(training_terms).parameters
+    if name not in ("apply_fn", "instance", "equation", "key", "progress", "super_prior")
 )
 
 
@@ -41,8 +41,8 @@ class Task(NamedTuple):
 
     Attributes:
       init: key -> weights.
-      loss_at: ``loss_at(dataset, step, total_steps)``, the `sino_jax.train.step.LossFn` of a step
-        whose batch is of ``train[dataset]``; few different ones, since each is compiled.
+      loss_at: ``loss_at(dataset, step, total_steps)``, the `LossFn` of a step whose
+        batch is of ``train[dataset]``; few different ones, since each is compiled.
       train: data sets to draw batches from.
       evaluate: ``evaluate(params, mesh, last=...) -> {data set: {metric: mean}}``, where `last`
         tells whether the run is at its end; empty without data to evaluate on.
@@ -101,11 +101,15 @@ def build(
 
     @functools.cache
     def loss_fn(draw: CropDraw) -> LossFn:
-        chosen = loss or functools.partial(
-            training_loss, **{**options, **draw._asdict()}, super_prior=super_prior
-        )
-        return lambda params, batch, key, progress: chosen(
-            apply_fn, params, batch, equation=equation, key=key, progress=progress
+        if loss:
+            return lambda params, batch, key, progress: loss(
+                apply_fn, params, batch, equation=equation, key=key, progress=progress
+            )
+        own = {**options, **draw._asdict(), "super_prior": super_prior}
+        return SumOfTerms(
+            lambda batch, key, progress: training_terms(
+                apply_fn, batch, equation=equation, key=key, progress=progress, **own
+            )
         )
 
     def loss_at(dataset: int, step: int, total_steps: int) -> LossFn:

@@ -10,7 +10,7 @@ import pytest
 from sino_jax import base, channels, equations, krylov
 from sino_jax.boundary import ring
 from sino_jax.loss import relative_l2
-from sino_jax.models import build
+from sino_jax.models import build, network
 from sino_jax.models.with_base import WithBase, boundary_field
 from sino_jax.types import Instance
 
@@ -92,19 +92,31 @@ def test_the_correction_is_homogeneous_in_the_boundary_data(x64):
     np.testing.assert_allclose(model(variables, scaled, scale), 1000 * output, rtol=1e-9)
 
 
-def test_a_constant_added_to_the_boundary_values_is_added_to_the_output(x64):
+@pytest.mark.parametrize(
+    ("base_name", "field"), [("harmonic", "base_centred"), ("none", "centred")]
+)
+def test_a_constant_added_to_the_boundary_values_is_added_to_the_output(x64, base_name, field):
     coefficient, g, inputs, scale = problem("darcy")
     raised = jax.vmap(equations.get("darcy").inputs)(coefficient, g + 50.0)
     changes = {}
     for centred in (True, False):
-        model = operator("darcy", "harmonic", base_centred=centred)
+        model = operator("darcy", base_name, **{field: centred})
         variables = random_variables(model, inputs, scale)
         outputs = [jax.jit(model.apply)(variables, given, scale) for given in (inputs, raised)]
         changes[centred] = float(jnp.abs(outputs[1] - outputs[0] - 50.0).max())
     assert changes[True] < 1e-11
     assert changes[False] > 1e-1
+
+
+def test_centring_is_refused_where_constants_are_no_solutions():
+    _, _, inputs, scale = problem("darcy")
     with pytest.raises(ValueError, match='centred is an option of base "harmonic" only'):
         operator("darcy", "coons", base_centred=True).init(jax.random.key(0), inputs, scale)
+    with pytest.raises(ValueError, match="centred must be False for a model with a base"):
+        operator("darcy", "harmonic", centred=True)
+    fields = {"name": "fno", "n_modes": (4, 4), "hidden_channels": 8, "centred": True}
+    with pytest.raises(ValueError, match="centred must be False for helmholtz"):
+        network.build(fields, equations.get("helmholtz"), None)
 
 
 @pytest.mark.parametrize("constant", [False, True])

@@ -31,12 +31,12 @@ def test_a_step_crops_sizes_that_fit_its_data_set(two_grids, monkeypatch):
     seen = {9: set(), 17: set()}
     monkeypatch.setattr(
         tasks,
-        "training_loss",
-        lambda apply_fn, params, batch, **options: seen[batch].add(options["sub_sizes"]),
+        "training_terms",
+        lambda apply_fn, batch, **options: seen[batch].add(options["sub_sizes"]),
     )
     task = build(two_grids, sub_sizes=(5, 13))
     for step in range(40):
-        task.loss_at(step % 2, step, 40)(None, task.train[step % 2].grid[0], None, None)
+        task.loss_at(step % 2, step, 40).terms(task.train[step % 2].grid[0], None, None)
     assert seen == {9: {(5,)}, 17: {(5,), (13,)}}
 
 

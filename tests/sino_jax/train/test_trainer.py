@@ -86,14 +86,40 @@ def test_devices_and_processes_do_not_change_the_result(darcy, tmp_path, cache):
 
 
 def test_eight_devices_draw_what_eight_accumulated_parts_draw(darcy, tmp_path, cache):
-    config = runs.config([darcy], experiment={"noise": 0.1}, optimizer={"name": "sgd"})
-    eight = runs.start((config, tmp_path / "eight"), devices=8, cache=cache)
-    runs.train_stand_in({**config, "accumulate": 8}, tmp_path / "one")
-    runs.finish(eight)
-    difference = largest_difference(
-        runs.weights(tmp_path / "one"), runs.weights(tmp_path / "eight")
+    config = runs.config(
+        [darcy],
+        data={"batch_size": 10},  # filled up to two examples a device
+        experiment={"noise": 0.1},
+        optimizer={"name": "sgd"},
     )
-    assert difference < 1e-5
+    eight = runs.start(
+        (config, tmp_path / "eight"),
+        ({**config, "points_at_once": 9**2}, tmp_path / "eight-piecewise"),
+        devices=8,
+        cache=cache,
+    )
+    runs.train_stand_in({**config, "accumulate": 8}, tmp_path / "one")
+    runs.train_stand_in({**config, "accumulate": 8, "points_at_once": 1}, tmp_path / "piecewise")
+    runs.finish(eight)
+    one = runs.weights(tmp_path / "one")
+    for other in ("eight", "eight-piecewise", "piecewise"):
+        assert largest_difference(one, runs.weights(tmp_path / other)) < 1e-5
+
+
+def test_a_piecewise_run_resumes_bit_identical(darcy, tmp_path):
+    config = runs.config(
+        [darcy], experiment={"noise": 0.1}, accumulate=2, points_at_once=9**2, ema_decay=0.9
+    )
+    runs.train_stand_in(config, tmp_path / "whole")
+    shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
+    shutil.rmtree(tmp_path / "resumed" / checkpoint.DIRECTORY / "20")
+    runs.train_stand_in(config, tmp_path / "resumed")
+    messages = logs.read(tmp_path / "resumed", "message")
+    assert any("resuming at step 15" in entry["text"] for entry in messages)
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        *(checkpoint.read(tmp_path / name, 20)[0] for name in ("whole", "resumed")),
+    )
 
 
 def check_kills(darcy, tmp_path, cache, *, kills, steps, within=0.0):
