@@ -19,8 +19,8 @@ from tests import training_runs as runs
 NAMES = operator.available()
 
 
-# New problems of which the mean error is compared; among those of Burgers a few are much harder.
-COUNTS = {"darcy": 12, "burgers": 64}
+# New problems of which the mean error is compared; a few of Burgers and Helmholtz are much harder.
+COUNTS = {"darcy": 12, "burgers": 64, "helmholtz": 64}
 
 
 def test_darcy_comes_with_the_package():
@@ -37,7 +37,7 @@ def test_the_card_has_the_errors_of_the_directory(name):
         values = " | ".join(f"{100 * value:.2f}" for value in metrics.values())
         assert re.search(rf"^\| {scale} \| [\dx ]+ \| \d+ \| {re.escape(values)} \|$", card, re.M)
     assert trained.meta["origin"]["command"] in card
-    assert sum(path.stat().st_size for path in place.iterdir()) < 4e6
+    assert sum(path.stat().st_size for path in place.iterdir()) < 7e6
     text = "".join(path.read_text() for path in place.iterdir() if path.suffix != ".npz")
     assert not re.search(r"/(root|home|work|tmp)/", text)
     assert {leaf.dtype for leaf in jax.tree.leaves(trained.params)} == {np.dtype(np.float32)}
