@@ -13,9 +13,9 @@ Errors on the test data of a preset, with the time that one problem takes on thi
     the solver on a coarser grid             of flows it knows the whole state, unlike a model
 
 Results are kept as those of trained rows are (runs/<experiment>/<preset>/<row>/seed-0/), so that
-``python -m experiments.tables`` shows them among the others, as untrained. With --one_step, which
-keeps nothing, every window of a trajectory counts, not only those from which rollouts start, and
-the solver is left out.
+``python -m experiments.tables`` shows them below the others, as untrained; with --write below
+``results`` instead, as those that a campaign keeps. With --one_step, which keeps nothing, every
+window of a trajectory counts, not only those from which rollouts start, and the solver is left out.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def evaluate_on_inputs(
         batch = dataset.examples(np.arange(start, min(start + size, count)))
         for name, errors in run(batch).items():
             values.setdefault(name, []).append(np.asarray(errors))
-    one = single.examples([0])
+    one = jax.tree.map(jax.numpy.asarray, single.examples([0]))
     inputs = problem.inputs(equation, one)
     seconds = median_seconds(jax.jit(functools.partial(apply_fn, None)), inputs, one.scale)
     return {name: float(np.concatenate(v).mean()) for name, v in values.items()}, seconds
@@ -146,7 +146,8 @@ def evaluate_simulations(
         starts = np.concatenate([programs.starts(key, scale) for key in keys])
         for name, (other, factor) in methods.items():
             at = np.float64(scale if other is None else other)
-            prediction = np.stack([programs.advance(s, at, points // factor) for s in starts])
+            frames = [programs.advance(s, at, points // factor) for s in starts]
+            prediction = np.stack(frames).astype(target.dtype)
             errors = simulated.metrics(
                 prediction, target, equation=equation, predictions=programs.predictions
             )
@@ -201,9 +202,10 @@ def rows(
     for name, apply_fn in on_inputs(equation, trained, extent).items():
         row = Row(name, {}, {})
         for dataset in sets.values():
-            row.metrics[dataset.scale], row.seconds[dataset.scale] = evaluate_on_inputs(
-                apply_fn, equation, dataset, rollout_frames=frames, samples=samples
-            )
+            with jax.enable_x64(True):  # for the solver; the data and what sees it stay single
+                row.metrics[dataset.scale], row.seconds[dataset.scale] = evaluate_on_inputs(
+                    apply_fn, equation, dataset, rollout_frames=frames, samples=samples
+                )
         yield row, config
     if one_step or tables.PAPER[experiment][0].table.parameter != "Re":
         return
@@ -270,6 +272,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=0, help="of each test set; 0: all")
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("runs"))
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
+    parser.add_argument("--write", action="store_true", help="keep the rows below --results")
     parser.add_argument("--one_step", action="store_true", help="every window, printed only")
     arguments = parser.parse_args()
     name, preset = arguments.experiment, arguments.preset
@@ -286,9 +290,9 @@ def main() -> None:
             continue
         trained = tables.PAPER[name][0].table.trained
         content = result(row, config, trained=trained, samples=arguments.samples)
-        place = arguments.runs / name / preset / naming.file_name(row.name) / "seed-0"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / outcome.RESULT).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+        place = pathlib.Path(name, preset, naming.file_name(row.name))
+        kept, run = arguments.results / place / "seed-0.json", arguments.runs / place / "seed-0"
+        tables.write(content, kept if arguments.write else run / outcome.RESULT)
     print(report(found, name))
 
 

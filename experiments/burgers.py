@@ -8,6 +8,11 @@ python -m experiments.burgers --config=experiments/configs/burgers.py:small,freq
 python -m experiments.tables burgers
 """
 
+from sino_jax import runtime
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()  # may start the process again: before imports that take seconds
+
 from experiments import models, runner, training
 from solvers.configs import burgers as data_configs
 

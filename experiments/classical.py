@@ -91,11 +91,14 @@ def elliptic_solver(
 ) -> ApplyFn:
     """The finite element solver on every so many nodes, interpolated linearly to all of them.
 
+    In double precision where `jax.enable_x64` allows it: single precision fails near a resonance.
     With `wave_numbers`, a Helmholtz problem is solved at the nearest one of them (by its ratio)
     instead of its own: what a perfect model does that knows nothing but the scales it has seen.
     """
 
     def one(inputs, scale):
+        given = inputs.dtype
+        inputs, scale = (jnp.asarray(values, jnp.zeros(()).dtype) for values in (inputs, scale))
         coefficient, field = (part[..., 0] for part in equation.split(inputs))
         coarse = (coefficient[::every, ::every], field[::every, ::every])
         if equation.name == "darcy":
@@ -110,7 +113,7 @@ def elliptic_solver(
             solution = jnp.moveaxis(jnp.tensordot(weights, solution, (1, axis)), 0, axis)
         # The boundary is known at all nodes.
         solution = field.at[1:-1, 1:-1].set(solution[1:-1, 1:-1].astype(field.dtype))
-        return channels.to_channels(solution[..., None])
+        return channels.to_channels(solution[..., None]).astype(given)
 
     # One at a time: direct solves of a batch do not fit into the cache.
     return lambda params, inputs, scale: jax.lax.map(lambda pair: one(*pair), (inputs, scale))

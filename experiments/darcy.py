@@ -6,6 +6,11 @@ python -m experiments.darcy --config=experiments/configs/darcy.py:small,symmetri
 python -m experiments.tables darcy
 """
 
+from sino_jax import runtime
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()  # may start the process again: before imports that take seconds
+
 import jax
 
 from experiments import models, runner, training

@@ -1,16 +1,21 @@
-"""Test-time domain decomposition (paper, table 'dd'): error by iteration on a large Darcy domain.
+"""Test-time domain decomposition (paper, table 'dd'): error by iteration on a large domain.
 
     python -m experiments.decomposition --run=runs/darcy/small/fno+scale/seed-0
     python -m experiments.decomposition --run A B --config=small,samples=16 --write
+    python -m experiments.decomposition --run=runs/helmholtz/small/sino-u+sub/seed-0 \
+        --config=small,size_ratio=2
 
-A model trained at scale 4 solves problems of scale 16 on four times its grid: at once (iteration
-0), and then on overlapping patches. Compared are the paper's layout, other overlaps, a start from
+A Darcy model trained at scale 4 solves problems of scale 16 on four times its grid: at once
+(iteration 0), and then on overlapping patches; a Helmholtz model trained up to k = 25 problems of
+k = 50. Compared are the paper's layout, other overlaps, a start from
 zeros, several levels, and patches of the size of the training grid. Results and figures go below
 the run's directory, with --write to ``results/decomposition/<preset>/``.
 """
 
+import importlib
 import math
 import pathlib
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from experiments import decomposition_figures, figures, paper, trained_run
+from experiments import decomposition_figures, figures, paper, tables, trained_run
 from experiments.configs import decomposition as configs
 from experiments.trained_run import TrainedRun
 from sino_jax import data, decomposition, partition, runtime
@@ -31,8 +36,8 @@ from sino_jax.problem import predict
 from sino_jax.train import provenance
 from sino_jax.types import ApplyFn, Instance
 from solvers import generate
-from solvers.configs import darcy as data_configs
 
+EQUATIONS = ("darcy", "helmholtz")
 PAPER_LAYOUT = "paper layout"
 
 
@@ -55,12 +60,12 @@ class Variant(NamedTuple):
     memory: int = 0
 
 
-def large_data(text: str, ratio: int) -> tuple[ConfigDict, str]:
-    """Config and name of a data set on `ratio` times the training domain, at equal spacing.
+def large_data(equation: str, text: str, ratio: int) -> tuple[ConfigDict, str]:
+    """Config and name of a data set on `ratio` times the largest training domain, at its spacing.
 
     The data's own test set of that scale is taken if there is one.
     """
-    config = data_configs.get_config(text)
+    config = importlib.import_module(f"solvers.configs.{equation}").get_config(text)
     scale, points = config.train_scales[-1], dict(config.points)
     large = ratio * scale
     if large not in config.test_scales:
@@ -189,6 +194,7 @@ def measure(run: TrainedRun, config: ConfigDict, dataset: Dataset) -> dict[str, 
     return {
         "experiment": "decomposition",
         "preset": config.preset,
+        "equation": trained.equation.name,
         "row": run.row,
         "seed": run.config.seed,
         "scale": dataset.scale,
@@ -203,22 +209,22 @@ def measure(run: TrainedRun, config: ConfigDict, dataset: Dataset) -> dict[str, 
 def markdown(result: dict[str, Any]) -> str:
     """The paper's table with ours beside it, and all variants."""
     ours = result["variants"][PAPER_LAYOUT]["errors"]
-    reference = dict(
-        zip(paper.DECOMPOSITION.columns, zip(*paper.DECOMPOSITION.rows.values(), strict=True),
-            strict=True)
-    )  # fmt: skip
+    equation = result.get("equation", "darcy")  # older results are all of Darcy flow
+    published = paper.DECOMPOSITION
+    of_paper = zip(*published.rows.values(), strict=True) if equation == "darcy" else ()
+    reference = dict(zip(published.columns, of_paper, strict=False))
     grid = " x ".join(map(str, result["grid"]))
     lines = [
-        f"## {result['row']}, seed {result['seed']}: scale {result['scale']:g} on {grid} points, "
-        f"{result['samples']} problems",
+        f"## {equation}, {result['row']}, seed {result['seed']}: scale "
+        f"{result['scale']:g} on {grid} points, {result['samples']} problems",
         "",
         "| iteration | error (%) | improvement (%) | paper: error (%) | paper: improvement (%) |",
         "|---|---|---|---|---|",
     ]
     for i, error in enumerate(ours):
-        of_paper = [f"{value:.2f}" for value in reference.get(i, ())] or ["–", "–"]
+        theirs = [f"{value:.2f}" for value in reference.get(i, ())] or ["–", "–"]
         gain = 100 * (1 - error / ours[0])
-        lines.append(f"| {i} | {100 * error:.2f} | {gain:.2f} | {of_paper[0]} | {of_paper[1]} |")
+        lines.append(f"| {i} | {100 * error:.2f} | {gain:.2f} | {theirs[0]} | {theirs[1]} |")
     last = len(ours) - 1
     lines += [
         "",
@@ -243,7 +249,8 @@ def refine_run(
     run: TrainedRun, config: ConfigDict, *, data_root: pathlib.Path, out: pathlib.Path
 ) -> dict[str, Any]:
     """Measures one run and writes its JSON file and figures below `out`."""
-    settings, name = large_data(run.config.data, config.size_ratio)
+    equation = run.operator.equation.name
+    settings, name = large_data(equation, run.config.data, config.size_ratio)
     directory = generate.generate_all(settings, data_root, only=[name], log=print)[name]
     dataset = data.load(directory)
     result = measure(run, config, dataset)
@@ -276,17 +283,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = trained_run.argument_parser(__doc__)
     arguments = parser.parse_args(argv)
     figures.require()
-    tables = []
+    places = []
     for workdir in arguments.run:
-        run = trained_run.open_run(workdir, equation="darcy")
+        run = trained_run.open_run(workdir)
+        if (equation := run.operator.equation.name) not in EQUATIONS:
+            sys.exit(f"error: --run must be a run of {' or '.join(EQUATIONS)}, got {equation}")
         text = arguments.config or trained_run.preset_of(run, configs.PRESETS)
         config = trained_run.load_config(text, "decomposition")
         kept = arguments.results / "decomposition" / config.preset
         out = kept if arguments.write else workdir / "decomposition"
-        result = refine_run(run, config, data_root=arguments.data, out=out)
-        tables.append((out, markdown(result)))
-    for out in dict.fromkeys(out for out, _ in tables):
-        text = "\n".join(table for place, table in tables if place == out)
+        refine_run(run, config, data_root=arguments.data, out=out)
+        places.append(out)
+    for out in dict.fromkeys(places):
+        # Results of earlier calls stand in the table, too.
+        results = [tables.read(path) for path in sorted(out.glob("*/seed-*.json"))]
+        text = "\n".join(map(markdown, results))
         (out / "table.md").write_text(text, encoding="utf-8")
         print(f"\n{text}\n{out / 'table.md'}")
 

@@ -23,12 +23,15 @@ def error_fields(
     *,
     title: str,
 ) -> pathlib.Path:
-    """Medium with the patches, solution, and the error of one problem after each iteration."""
+    """Medium with the patches, solution, and the error of one problem after each iteration.
+
+    Of complex fields the real part is drawn.
+    """
     columns = max(2, -(-(len(estimates) + 2) // 2))
     figure, axes = subplots(2, columns, size=(2.6 * columns, 5.2))
     panels = axes.flatten()
-    truth = np.asarray(instance.solution)[0, ..., 0]
-    errors = [np.asarray(field)[0, ..., 0] - truth for field in estimates]
+    truth = np.real(instance.solution)[0, ..., 0]
+    errors = [np.real(field)[0, ..., 0] - truth for field in estimates]
     largest = max(float(np.abs(error).max()) for error in errors)
     # Pale, so that the edges of the patches can be seen on it.
     medium = np.asarray(instance.coefficient)[0, ..., 0].T
@@ -69,14 +72,9 @@ def error_by_iteration(result: Mapping[str, Any], path: pathlib.Path) -> pathlib
             first = int(entry["start"] == "zeros")
             errors = 100 * np.asarray(entry["errors"])[first:]
             curves.plot(range(first, first + len(errors)), errors, marker="o", label=name)
-    curves.plot(
-        paper.DECOMPOSITION.columns,
-        paper.DECOMPOSITION.rows["error"],
-        color="black",
-        linestyle=":",
-        marker=".",
-        label="paper",
-    )
+    if result["equation"] == "darcy":
+        theirs = {"color": "black", "linestyle": ":", "marker": ".", "label": "paper"}
+        curves.plot(paper.DECOMPOSITION.columns, paper.DECOMPOSITION.rows["error"], **theirs)
     curves.set(xlabel="iteration", ylabel="relative L2 error (%)", ylim=(0, None))
     curves.legend(fontsize=8)
     overlaps = [entry for name, entry in result["variants"].items() if name.startswith("overlap")]

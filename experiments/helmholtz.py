@@ -7,6 +7,11 @@ python -m experiments.helmholtz --config=experiments/configs/helmholtz.py:small,
 python -m experiments.tables helmholtz
 """
 
+from sino_jax import runtime
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()  # may start the process again: before imports that take seconds
+
 import jax
 
 from experiments import models, runner, training

@@ -19,6 +19,11 @@
                                     end of the rollouts
 """
 
+from sino_jax import runtime
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()  # may start the process again: before imports that take seconds
+
 import pathlib
 from collections.abc import Mapping
 from typing import Any

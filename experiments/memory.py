@@ -4,7 +4,9 @@
 
 compiles the step for the device at hand and prints the memory that the compiler reserves for it, at
 the largest training grid, sub-domain and super-domain of the config: no step needs more. Compiling
-takes minutes for the largest configs.
+takes minutes for the largest configs. ``train.points_at_once=N`` bounds the memory, see
+`sino_jax.train.gradient`; the presets ``paper`` have it where a step would need more than 14 GiB,
+and ``train.points_at_once=0`` tells what it needs without.
 """
 
 import argparse
@@ -21,10 +23,11 @@ from ml_collections import ConfigDict
 from experiments import naming, tables, training
 from sino_jax import equations, runtime
 from sino_jax.equations import Equation
-from sino_jax.loss import training_loss
+from sino_jax.loss import training_terms
 from sino_jax.models import network
 from sino_jax.train import config as training_configs
 from sino_jax.train import optimizer, parallel
+from sino_jax.train.gradient import SumOfTerms
 from sino_jax.train.step import Control, init_state, make_step
 from sino_jax.types import Instance
 from solvers import generate, recipes
@@ -45,14 +48,19 @@ def trace(experiment: training.Experiment, config: ConfigDict) -> Traced:
     options["sub_sizes"] = sizes and [max(sizes)]
     options["super_rates"] = options["super_rates"] and [max(options["super_rates"])]
 
-    def loss_fn(params, batch, key, progress):
-        return training_loss(
-            apply_fn, params, batch, equation=equation, key=key, progress=progress, **options
+    def terms(batch, key, progress):
+        return training_terms(
+            apply_fn, batch, equation=equation, key=key, progress=progress, **options
         )
 
     adam = optimizer.build(settings.optimizer, total_steps := 1000)
     step = make_step(
-        loss_fn, adam, parallel.data_mesh(), total_steps=total_steps, accumulate=1, ema_decay=0.0
+        SumOfTerms(terms),
+        adam,
+        parallel.data_mesh(),
+        total_steps=total_steps,
+        accumulate=settings.accumulate,
+        points_at_once=settings.points_at_once,
     )
 
     def new_state():
@@ -115,9 +123,11 @@ def main() -> None:
     configs = importlib.import_module(f"experiments.configs.{arguments.experiment}")
     config = configs.get_config(arguments.config)
     needed = cost(experiment, config)
+    points = training.training_config(experiment, config, {}).get("points_at_once", 0)
     print(
         f"{arguments.experiment} {arguments.config}: {naming.label(config)} on "
-        f"{'x'.join(map(str, largest_grid(experiment, config)))}, batch {config.batch_size}: "
+        f"{'x'.join(map(str, largest_grid(experiment, config)))}, batch {config.batch_size}, "
+        f"{f'{points:,} points' if points else 'all points'} at once: "
         f"{needed['parameters']:,} parameters, "
         f"{needed['bytes'] / 2**30:.2f} GiB, of which "
         f"{needed['step_bytes'] / 2**30:.2f} GiB for the step itself"

@@ -12,7 +12,8 @@ from experiments import configs, models
 def label(config: ConfigDict) -> str:
     """The name of a config's row, as in the paper where the paper has it."""
     text = models.label(config)
-    text += "" if config.base == "none" else f" on {config.base} base"
+    base = config.base.replace("_", " ")
+    text += "" if base == "none" else f" on {base} base"
     parts = config.consistency.replace("sub+super", "scale")
     text += "" if parts == "none" else f"+{parts}"
     if "sub" in config.consistency and config.smallest_crop:

@@ -7,6 +7,11 @@ python -m experiments.navier_stokes_spacetime \
 python -m experiments.tables navier_stokes_spacetime
 """
 
+from sino_jax import runtime
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()  # may start the process again: before imports that take seconds
+
 from experiments import models, runner, training
 from solvers.configs import navier_stokes_spacetime as data_configs
 

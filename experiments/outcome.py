@@ -1,11 +1,22 @@
 """The result of a row: errors at every scale, as its run wrote them."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from ml_collections import ConfigDict
+
+from experiments import configs
 from sino_jax import scale_range
 
 RESULT = "result.json"
+
+
+def is_of(config: ConfigDict, result: Mapping[str, Any]) -> bool:
+    """Whether a result is that of this config, and not of one that had the same name before."""
+    # Results of older versions lack the fields that came later.
+    recorded = {**json.loads(ConfigDict(configs.COMMON).to_json()), **result["config"]}
+    return recorded == json.loads(config.to_json())
 
 
 def errors_by_scale(

@@ -87,9 +87,12 @@ class Queue:
         self._data_done: set[str] = set()
 
     def done(self, row: Row) -> dict[str, Any] | None:
-        """A row's result if there is one."""
+        """A row's result if there is one: of its run, or kept from a run that is gone."""
         path = row.workdir / outcome.RESULT
-        return tables.read(path) if path.exists() else None
+        if path.exists():
+            return tables.read(path)
+        kept = tables.read(row.kept) if row.kept.exists() else None
+        return kept if kept and outcome.is_of(row.config, kept) else None
 
     def left(self) -> list[Row]:
         """Rows that are neither done, nor failed, nor under way here."""

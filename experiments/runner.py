@@ -46,9 +46,7 @@ def run(
     result_path = workdir / outcome.RESULT
     if result_path.exists():
         result = json.loads(result_path.read_text())
-        # Results of older versions lack the fields that came later.
-        recorded = {**json.loads(ConfigDict(configs.COMMON).to_json()), **result["config"]}
-        if recorded == json.loads(config.to_json()):
+        if outcome.is_of(config, result):
             return result
         raise ValueError(f"{result_path} is the result of another config; move it away first")
 

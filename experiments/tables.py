@@ -170,7 +170,10 @@ def document(results: Sequence[Mapping[str, Any]], experiment: str) -> str:
 
 
 def markdown(results: Iterable[Mapping[str, Any]], reference: Reference) -> str:
-    """One line for each row: mean ± spread (half the range) over seeds, in percent; paper below."""
+    """One line for each row: mean ± spread (half the range) over seeds, in percent; paper below.
+
+    Rows that need no training come last.
+    """
     table, results = reference.table, list(results)
     untrained = {result["row"] for result in results if result.get("untrained")}
     head = [
@@ -181,7 +184,9 @@ def markdown(results: Iterable[Mapping[str, Any]], reference: Reference) -> str:
         "| model | seeds | " + " | ".join(head) + " |",
         "|---|---|" + "---|" * len(head),
     ]
-    for row, runs in errors_by_row(results, metric=reference.metric).items():
+    rows = errors_by_row(results, metric=reference.metric)
+    for row in sorted(rows, key=untrained.__contains__):
+        runs = rows[row]
         published = reference.of_paper(row)
         if not (published or reference.all_rows):
             continue

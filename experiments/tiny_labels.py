@@ -15,6 +15,11 @@ result says what the judge knows, the model at the scale of its labels:
                perfectly consistent solution
 """
 
+from sino_jax import runtime
+
+if __name__ == "__main__":
+    runtime.use_tuned_allocator()  # may start the process again: before imports that take seconds
+
 import pathlib
 from collections.abc import Mapping
 from typing import Any

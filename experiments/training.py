@@ -80,9 +80,11 @@ def training_config(
 
 
 def base_options(config: ConfigDict) -> dict[str, Any]:
-    """Fields of `models.build` about the base solution."""
+    """Fields of `models.build` about the base solution, and what a model without one centres."""
     if config.base == "none":
-        return {}
+        return {"centred": True} if config.centred else {}
+    if config.base == "last_frame":
+        return {"base": "last_frame"}
     if config.base == "heat":
         return {"base": "heat", "base_extent": config.base_extent}
     fields = ("base", "base_iterations", "base_gate", "base_centred")
@@ -116,6 +118,7 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
             *(config.stretched_sizes if "stretch" in parts else ()),
         ),
         "sub_count": config.sub_count,
+        "sub_weight": config.sub_weight,
         "super_rates": config.super_rates if "super" in parts else (),
         **{name: config[name] for name in configs.SUPER_OPTIONS},
         "symmetries": symmetries,

@@ -27,6 +27,7 @@ What is the same in all rows of a preset; a row that changes one of these says s
     optimizer      adam (weight decay within the gradient), adamw, or another name of optax
     weight_decay, clip_norm, ema_decay    see `sino_jax.train.config`
     warmup         part of the run in which the rate rises from zero
+    centred        of a model without a base, see `sino_jax.models.frame`
     base_shift     distance from resonances of a Helmholtz base, see `sino_jax.base`
     base_iterations, base_gate, base_centred    of a base, see `sino_jax.models.with_base`
     base_extent    time and length of the data's window, for base=heat
@@ -34,6 +35,7 @@ What is the same in all rows of a preset; a row that changes one of these says s
     sub_sizes      points a side of the sub-domains
     stretched_sizes    points on each axis of the sub-domains of unequal sides
     sub_count      sub-domains of each example in a step
+    sub_weight     of each of them
     super_rates    how much larger super-domains are
     super_count    super-domain losses in a step
     super_start    part of the run after which they set in
@@ -55,7 +57,9 @@ What is the same in all rows of a preset; a row that changes one of these says s
     evaluate_every steps between evaluations; 0: at the end only
 
 Any other field of `sino_jax.train.config` is changed as in ``train.accumulate=2`` or
-``train.logging.tensorboard=True``.
+``train.logging.tensorboard=True``. A preset may set some of them in its field `train`: ``paper``
+has a ``train.points_at_once`` with which a step fits into a GPU of 16 GB
+(``python -m experiments.memory``), where it needs more without.
 
 And `score`: test, or val for the validation data, that no table is made of and by which everything
 is chosen that is chosen by its error.
@@ -83,6 +87,7 @@ COMMON = {
     "base_extent": (),
     "base_gate": "contrast",
     "base_centred": False,
+    "centred": False,
     "consistency": "none",
     "smallest_crop": 0,
     "symmetries": "none",
@@ -105,6 +110,7 @@ COMMON = {
     "padding": 0.25,
     "stretched_sizes": (),
     "sub_count": 2,
+    "sub_weight": 1.0,
     "super_method": "extend",
     "super_count": 2,
     "super_start": 0.25,
@@ -121,7 +127,7 @@ COMMON = {
 # What only experiments have words for.
 RULES = {
     "model": rules.one_of(*models.LABELS),
-    "base": rules.one_of("none", "coons", "harmonic", "helmholtz", "heat"),
+    "base": rules.one_of("none", "coons", "harmonic", "helmholtz", "heat", "last_frame"),
     "scale_embedding": rules.one_of("mlp", "octaves", "inverse_powers", "powers"),
     "stride": rules.at_least(0),  # of a data set it is at least 1; here 0 stands for that one
 }
@@ -162,12 +168,19 @@ def resolve(
     preset, *changes = text.split(",")
     train = tuple(change for change in changes if change.startswith("train."))
     overrides.apply({}, train)  # names and types are checked before any work
+    changed = {change.partition("=")[0] for change in train}
+    kept = [
+        setting
+        for setting in presets.get(preset, {}).get("train", ())
+        if setting.partition("=")[0] not in changed
+    ]
     rest = [change for change in changes if change.partition("=")[0] not in ROW_FIELDS]
-    own = {"preset": preset, "changes": ", ".join(sorted(rest)), "train": train}
+    own = {"preset": preset, "changes": ", ".join(sorted(rest))}
     others = ",".join([preset, *(change for change in changes if change not in train)])
     config = configs.resolve(others, {**common, **own}, presets, more_rules=RULES)
     with config.unlocked():
         config.data = config.data.replace(";", ",")
+        config.train = (*kept, *train)
     _check_data(config)
     return config
 

@@ -114,6 +114,7 @@ PRESETS = {
         "size": 128,
         "sub_sizes": (13, 25, 37, 50, 62, 75, 87),
         "super_rates": (1.5, 2.0, 3.0),
+        "train": ("train.points_at_once=2100000",),
     },
 }
 

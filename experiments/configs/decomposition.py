@@ -1,4 +1,4 @@
-"""Test-time domain decomposition of a trained Darcy model on a domain several times its own.
+"""Test-time domain decomposition of a trained model on a domain several times its own.
 
     python -m experiments.decomposition --run=runs/darcy/small/fno+scale/seed-0
 

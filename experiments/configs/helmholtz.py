@@ -114,6 +114,7 @@ PRESETS = {
         "size": 256,
         "sub_sizes": (17, 25, 33, 49, 65, 97, 129, 193),
         "super_rates": (1.5, 2.0),
+        "train": ("train.points_at_once=400000",),
     },
 }
 

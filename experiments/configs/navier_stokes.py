@@ -17,6 +17,8 @@ central half; core-minutes:
     one step    small,model=fno (seed 0)     7.1   6.0  18.5  32.1  36.3    4.5
                 small                        2.6   4.7  13.4  26.4  34.5    4.6
                 small,consistency=sub        2.1   4.8  13.0  27.0  35.4    9.3
+                small,base=last_frame,consistency=sub (seed 0)
+                                             1.4   3.4  11.7  24.7  33.1   12.1
     ten steps   small                       51.0  31.8  61.8   123   127
                 small,consistency=sub       36.7  25.6  56.9   137   113
 

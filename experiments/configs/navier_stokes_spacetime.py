@@ -80,6 +80,7 @@ PRESETS = {
         "sino_modes": (12, 12, 12),
         "sino_channels": 32,
         "sub_sizes": (24, 32, 40, 48, 64, 80, 96, 112),
+        "train": ("train.points_at_once=2200000",),
     },
 }
 

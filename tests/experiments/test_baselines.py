@@ -118,3 +118,13 @@ def test_the_window_of_burgers_starts_after_the_initial_condition():
     times = recipes.burgers_times(settings)
     np.testing.assert_allclose(times, np.arange(1, 101) / 100)
     assert recipes.burgers_times({**settings, "from_zero": True})[0] == 0
+
+
+@pytest.mark.slow
+def test_solves_of_turbulence_are_those_that_made_the_data(tmp_path):
+    """At the right Re, from the states of the data, on the data's grid: the same frames."""
+    found = baselines.rows("navier_stokes", "tiny", data_directory=tmp_path)
+    row = {row.name: row for row, _ in found}["Solution at Re = 400"]
+    first = {scale: metrics["relative_l2_first"] for scale, metrics in row.metrics.items()}
+    assert first[400] < 1e-5
+    assert first[100] > 1e-3

@@ -128,6 +128,18 @@ def test_results_that_nobody_waited_for_are_kept(tmp_path, rows, places, monkeyp
     assert [tables.read(row.kept) for row in rows] == [result, result]
 
 
+def test_a_kept_result_is_that_of_its_row_as_long_as_the_config_is_the_same(rows, places):
+    """Runs may be gone, as on another machine; results stand in the repository."""
+    first, second = rows
+    result = {"errors": {"test-4": {"relative_l2": 0.1}}, "core_minutes": 1.0}
+    config = json.loads(first.config.to_json())
+    tables.write({**result, "config": config}, first.kept)
+    tables.write({**result, "config": {**config, "epochs": 7}}, second.kept)
+    state = queue.Queue(rows, places)
+    assert state.done(first)["core_minutes"] == 1.0
+    assert state.left() == [second]
+
+
 def test_a_failed_row_does_not_stop_the_others(rows, places, monkeypatch):
     stand_in(monkeypatch, "import sys; sys.exit(3)")
     state = queue.Queue(rows, places)

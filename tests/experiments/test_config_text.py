@@ -114,6 +114,17 @@ def test_every_field_of_training_is_reached_and_names_the_row():
     assert get("experiments", "darcy", naming.config_text(config)) == config
 
 
+def test_a_preset_sets_fields_of_training_that_text_changes():
+    def settings(text):
+        return training.training_config(darcy.EXPERIMENT, get("experiments", "darcy", text), {})
+
+    assert settings("paper")["points_at_once"] == 600_000
+    assert naming.label(get("experiments", "darcy", "paper")) == "FNO"
+    changed = settings("paper,train.accumulate=2")
+    assert (changed["accumulate"], changed["points_at_once"]) == (2, 600_000)
+    assert settings("paper,train.points_at_once=0")["points_at_once"] == 0
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -185,12 +185,14 @@ def test_decomposition_starts_from_the_evaluated_error(directories, workdir, cap
 
 
 def test_larger_data_has_the_spacing_of_the_training_data():
-    config, name = decomposition.large_data("tiny", 4)
+    config, name = decomposition.large_data("darcy", "tiny", 4)
     assert name == "test-16"
     assert config.points == ((16, 129),)
     assert config.name == "darcy-tiny-large"
-    own, name = decomposition.large_data("small", 4)
+    own, name = decomposition.large_data("darcy", "small", 4)
     assert (own.name, name) == ("darcy-small", "test-16")
+    own, name = decomposition.large_data("helmholtz", "small", 2)
+    assert (own.name, name) == ("helmholtz-small", "test-50")
 
 
 def test_patches_of_training_size_cover_the_paper_s_domain():
