@@ -20,6 +20,8 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.stages import Traced
 
 from experiments import memory, models
 from sino_jax import runtime
@@ -57,7 +59,7 @@ def measure(name: str, text: str, peak: float) -> dict:
     begin = time.process_time()
     step = traced.lower().compile()
     compilation = time.process_time() - begin
-    (state, *others), _ = jax.tree.map(_random, traced.args_info)
+    state, *others = random_arguments(traced)
     states = [state]
 
     def run():
@@ -83,14 +85,20 @@ def measure(name: str, text: str, peak: float) -> dict:
     }
 
 
+def random_arguments(traced: Traced) -> tuple:
+    """Arrays of the shapes that a step was traced for."""
+    arguments, _ = jax.tree.map(_random, traced.args_info)
+    return arguments
+
+
 def _random(info) -> jax.Array:
     if jnp.issubdtype(info.dtype, jax.dtypes.prng_key):
         return jax.random.key(0)
     if jnp.issubdtype(info.dtype, jnp.integer) or not info.shape:
-        return jnp.zeros(info.shape, info.dtype)
+        return jnp.asarray(np.zeros(info.shape, info.dtype))
     # Positive: coefficients and scales are, and second moments of Adam.
-    values = jnp.abs(jax.random.normal(jax.random.key(math.prod(info.shape)), info.shape))
-    return (0.1 + 0.1 * values).astype(info.dtype)
+    values = np.abs(np.random.default_rng(math.prod(info.shape)).normal(size=info.shape))
+    return jnp.asarray(0.1 + 0.1 * values, info.dtype)
 
 
 def peak_gflops() -> float:
