@@ -25,12 +25,12 @@ PAGES = {
 
 @event_priority(100)  # before the plugin that makes pages of notebooks
 def on_files(files, config):
-    """Adds README, CONTRIBUTING, CHANGELOG, model cards, tables and the notebooks."""
+    """Adds README, CONTRIBUTING, CHANGELOG, model cards, tables, their figures, the notebooks."""
     for page, source in PAGES.items():
         text = links((ROOT / source).read_text())
         files.append(File.generated(config, page, content=text))
-    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        place = (f"notebooks/{notebook.name}", str(ROOT), config.site_dir)
+    for path in (*sorted(ROOT.glob("notebooks/*.ipynb")), *sorted(ROOT.glob("results/**/*.png"))):
+        place = (str(path.relative_to(ROOT)), str(ROOT), config.site_dir)
         files.append(File(*place, config.use_directory_urls))
     return files
 
@@ -46,4 +46,4 @@ def links(text: str) -> str:
     # The longest path first: all cards are called README.md.
     for page, source in sorted(PAGES.items(), key=lambda item: -len(item[1])):
         text = re.sub(rf"(\]\()(?:\.\./)?{re.escape(source)}", rf"\1{page}", text)
-    return re.sub(r"(\]\()\.\./(notebooks/)", r"\1\2", text)
+    return re.sub(r"(\]\()\.\./((?:notebooks|results)/)", r"\1\2", text)
