@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from sino_jax import data
-from solvers import fill, storage
+from solvers import fill, parts, storage
 from solvers.progress import Progress
 from tests.stand_in_generator import LIMITS, make_parts, solve
 
@@ -114,6 +114,33 @@ def test_a_kill_between_the_final_files_is_repaired(tmp_path, reference, monkeyp
         monkeypatch.setattr(storage, "created", created)
         assert fill.fill(make_parts(directory), solve, LIMITS)
         assert contents(directory) == reference
+
+
+def test_a_death_while_blocks_are_removed_is_repaired(tmp_path, reference, monkeypatch):
+    def dying(path, ignore_errors):
+        (path / "block-00003.npz").unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storage.shutil, "rmtree", dying)
+    with pytest.raises(KeyboardInterrupt):
+        fill.fill(make_parts(tmp_path), solve, LIMITS)
+    monkeypatch.undo()
+    data.load(tmp_path, verify=True)
+    assert fill.fill(make_parts(tmp_path), lambda ids: pytest.fail("solved again"), LIMITS)
+    assert contents(tmp_path) == reference
+
+
+def test_another_process_joins_the_blocks_meanwhile(tmp_path, reference, monkeypatch):
+    """After this one has claimed its own; parts/ is gone when it goes on."""
+
+    def late(self):
+        monkeypatch.undo()
+        assert fill.fill(make_parts(tmp_path), solve, LIMITS)
+        return self.missing()
+
+    monkeypatch.setattr(parts.Parts, "missing", late)
+    assert fill.fill(make_parts(tmp_path), solve, LIMITS)
+    assert contents(tmp_path) == reference
 
 
 def test_shards_make_the_same_samples(tmp_path, reference):
