@@ -120,7 +120,7 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
         "sub_count": config.sub_count,
         "sub_weight": config.sub_weight,
         "super_rates": config.super_rates if "super" in parts else (),
-        **{name: config[name] for name in configs.SUPER_OPTIONS},
+        **{name: config[name] for name in configs.LOSS_OPTIONS},
         "symmetries": symmetries,
     }
 

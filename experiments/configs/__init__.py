@@ -44,6 +44,7 @@ What is the same in all rows of a preset; a row that changes one of these says s
     super_crop     side of a super-domain's sub-domains, as a part of its side; 0: that of the data
     super_positions    sub-domains of each super-domain
     super_points   grid points of all super-domains of a step; 0: one for each example
+    crop_region    where errors on sub- and super-domains are measured: whole or central_half
     detach         what self-consistency holds constant, see `sino_jax.loss.scale_consistency`
     super_method   extend: larger domains by the experiment's prior, or by reflection; relabel: the
                    data itself with larger scales
@@ -119,6 +120,7 @@ COMMON = {
     "super_crop": 0.0,
     "super_positions": 1,
     "super_points": 0,
+    "crop_region": "whole",
     "detach": "input",
     "rollout_frames": 1,
     "evaluate_every": 0,
@@ -132,7 +134,7 @@ RULES = {
     "stride": rules.at_least(0),  # of a data set it is at least 1; here 0 stands for that one
 }
 # Of self-consistency on super-domains; fields of `sino_jax.loss.training_loss` of the same name.
-SUPER_OPTIONS = (
+LOSS_OPTIONS = (
     "super_method",
     "super_count",
     "super_start",
@@ -141,6 +143,7 @@ SUPER_OPTIONS = (
     "super_crop",
     "super_positions",
     "super_points",
+    "crop_region",
     "detach",
 )
 # What the label of a row has words for.

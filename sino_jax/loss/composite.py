@@ -18,13 +18,14 @@ from sino_jax.equations import Equation
 from sino_jax.equations.equation import Symmetry
 from sino_jax.loss import terms
 from sino_jax.loss.crops import SUPER_START, grown
-from sino_jax.loss.relative import relative_l2
+from sino_jax.loss.relative import central_half, relative_l2
 from sino_jax.loss.scale_consistency import DETACHED, ErrorFn, compare, draw_starts, errors_at
 from sino_jax.loss.terms import Term
 from sino_jax.problem import predict, with_scales
 from sino_jax.types import ApplyFn, Count, Instance, Key, PerExample
 
 SUPER_METHODS = ("extend", "relabel")
+CROP_REGIONS = ("whole", "central_half")
 
 
 def training_loss(
@@ -66,6 +67,7 @@ def training_terms(
     super_crop: float = 0.0,
     super_positions: Count = 1,
     super_points: Count = 0,
+    crop_region: Literal["whole", "central_half"] = "whole",
     detach: str = "input",
     symmetries: Sequence[Symmetry] = (),
     error_fn: ErrorFn = relative_l2,
@@ -99,6 +101,9 @@ def training_terms(
       super_positions: sub-domains of each super-domain.
       super_points: grid points that the super-domains of a step have together, which bounds their
         number (at least one); 0: there are as many as examples.
+      crop_region: where the errors on sub- and super-domains are measured. "central_half", in
+        space, is for equations whose boundary values are unknown to the model: close to its rim a
+        sub-domain does not determine its solution.
       detach: see `scale_consistency`.
       symmetries: symmetries of the equation to augment the batch with.
       error_fn: as for `scale_consistency`.
@@ -113,6 +118,7 @@ def training_terms(
     checks.integer("super_points", super_points, least=0)
     checks.one_of("detach", detach, DETACHED)
     checks.one_of("super_method", super_method, SUPER_METHODS)
+    checks.one_of("crop_region", crop_region, CROP_REGIONS)
     for rate in super_rates:
         checks.number("super_rates", rate, low=1)
     for size in sub_sizes:
@@ -124,9 +130,10 @@ def training_terms(
         )
 
     examples = len(instance.scale)
+    summands = [_supervised(apply_fn, instance, equation=equation, error_fn=error_fn)]
+    if crop_region == "central_half":
+        error_fn = _on_central_half(error_fn, equation.spatial_axes)
     common = {"equation": equation, "error_fn": error_fn}
-
-    summands = [_supervised(apply_fn, instance, **common)]
     if sub_sizes:
         key_size, key_position = jax.random.split(key_sub)
         at_sizes = [
@@ -185,6 +192,10 @@ def _check_options(sub_count, sub_weight, super_count, super_weight, super_start
     checks.number("super_weight", super_weight, low=0)
     checks.number("super_start", super_start, low=0, high=1)
     checks.number("progress", progress, low=0, high=1)
+
+
+def _on_central_half(error_fn: ErrorFn, axes: Sequence[int]) -> ErrorFn:
+    return lambda *fields: error_fn(*(central_half(field, axes=axes) for field in fields))
 
 
 def _supervised(apply_fn, instance, *, equation, error_fn) -> Term:

@@ -57,12 +57,16 @@ def relative_l2_central_half(
     under its own name.
     """
     _check_shapes(prediction, target)
-    chosen = range(target.ndim - 2) if axes is None else axes
-    window = [slice(None)] * target.ndim
-    for axis in chosen:
-        points = target.shape[axis + 1]
+    return relative_l2(*(central_half(field, axes=axes) for field in (prediction, target)))
+
+
+def central_half(field: Fields, *, axes: Sequence[int] | None = None) -> Fields:
+    """A field without a quarter of the grid's points at either end of `axes` (all by default)."""
+    window = [slice(None)] * field.ndim
+    for axis in range(field.ndim - 2) if axes is None else axes:
+        points = field.shape[axis + 1]
         window[axis + 1] = slice(points // 4, points - points // 4)
-    return relative_l2(prediction[tuple(window)], target[tuple(window)])
+    return field[tuple(window)]
 
 
 def _check_shapes(prediction: Array, target: Array) -> None:

@@ -121,7 +121,8 @@ def check_same(recorded: configs.ConfigLike, config: FrozenConfigDict, *, of: st
     # A record that is no valid config any more is compared as it stands.
     with contextlib.suppress(ValueError):
         recorded = configs.complete(recorded)
-    changed = configs.differences(recorded, config, ignore=configs.RUNTIME_FIELDS)
+    ignored = (*configs.RUNTIME_FIELDS, "experiment")  # a record, which nothing is made of
+    changed = configs.differences(recorded, config, ignore=ignored)
     if changed:
         raise ValueError(
             f"{of} of a different config (there -> here): {'; '.join(changed)}. Choose another "

@@ -84,6 +84,7 @@ RULES: Mapping[str, Rule] = {
     "symmetries": one_of("none", "rotation", "reflection", "rotation+reflection"),
     "score": one_of("test", "val"),
     "super_method": one_of("extend", "relabel"),
+    "crop_region": one_of("whole", "central_half"),
     "detach": one_of("input", "target", "both", "none", "prediction"),
 }
 

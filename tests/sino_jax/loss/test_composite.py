@@ -233,6 +233,34 @@ def test_relabelled_data_is_asked_at_a_larger_scale_and_compared_at_its_own():
     np.testing.assert_allclose(parts["super_domain"], 0.5)  # |λ k r - k r| / (k r)
 
 
+@pytest.mark.parametrize(("region", "expected"), [("whole", 1.0), ("central_half", 0.0)])
+def test_errors_at_the_rim_of_a_crop_do_not_count_in_its_central_half(region, expected):
+    """A model of frames that knows the next one except where something could have entered."""
+    frames = jnp.ones((2, 16, 16, 11))
+    instance = Instance(frames[..., :10], None, jnp.array([100.0, 200.0]), frames[..., 10:])
+
+    def blind_at_the_rim(params, inputs, scale):
+        wide = [(0, 0), *[(n // 4, n // 4) for n in inputs.shape[1:3]], (0, 0)]
+        inner = jnp.ones((len(inputs), *(n - 2 * (n // 4) for n in inputs.shape[1:3]), 1))
+        return jnp.pad(inner, wide)
+
+    _, parts = loss.training_loss(
+        blind_at_the_rim,
+        None,
+        instance,
+        equation="navier_stokes",
+        key=jax.random.key(0),
+        progress=1.0,
+        sub_sizes=(8,),
+        super_rates=(2.0,),
+        super_method="relabel",
+        crop_region=region,
+    )
+    share = np.sqrt(3 / 4)  # of the whole that the rim has
+    np.testing.assert_allclose(parts["supervised"], share, rtol=1e-6)
+    np.testing.assert_allclose(parts["sub_domain"], share * expected, rtol=1e-6)
+
+
 def test_symmetries_augment_the_batch():
     """A loss that is not invariant changes; the parts stay per example."""
     plain, _ = compiled()(0.0, make_instance())
