@@ -30,7 +30,7 @@ plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 # %% [markdown]
 # ## One problem
 #
-# Darcy flow, $-\nabla\cdot(a\nabla u) = 0$ with $u = g$ on the boundary. The medium $a$ has two
+# Darcy flow, −∇·(a∇u) = 0 with u = g on the boundary. The medium *a* has two
 # values, and grains whose size is a length: at scale 8 the unit square holds twice as many of
 # them a side as at scale 4.
 
@@ -56,8 +56,8 @@ show([one.coefficient[0], one.solution[0]], ["medium $a$ (scale 8)", "solution $
 # %% [markdown]
 # ## The sentence
 #
-# Crop half of it: the medium, and the values of $u$ on the crop's boundary. That is a problem of
-# scale 4. Solve it *anew*, and compare with the crop of $u$.
+# Crop half of it: the medium, and the values of *u* on the crop's boundary. That is a problem of
+# scale 4. Solve it *anew*, and compare with the crop of *u*.
 
 # %%
 equation = equations.get("darcy")

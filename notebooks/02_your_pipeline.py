@@ -26,7 +26,7 @@ history = {}
 # %% [markdown]
 # ## Data
 #
-# Darcy flow through layers has a closed form: $a = 1/(1 + cx)$, $u = x + cx^2/2 + y$. An
+# Darcy flow through layers has a closed form: a = 1/(1 + cx), u = x + cx²/2 + y. An
 # `Instance` is a batch of problems: `[batch, x, y, channel]`, and a scale for each.
 
 
@@ -253,8 +253,8 @@ plt.show()
 # %% [markdown]
 # ## An equation of your own
 #
-# `equation=` takes an `Equation` as well as a name. Screened Poisson, $-\nabla\cdot(a\nabla u) +
-# u/\ell^2 = 0$: on a sub-domain of side $\lambda$ the screening length is $\ell/\lambda$.
+# `equation=` takes an `Equation` as well as a name. Screened Poisson, −∇·(a∇u) +
+# u/ℓ² = 0: on a sub-domain of side λ the screening length is ℓ/λ.
 # `equations.check` tests the law on any field, by substitution.
 
 

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Helmholtz: an equation with a parameter
 #
-# $-\nabla\cdot(a\nabla u) - k^2 u = 0$ with $u = g$ on the boundary. On a sub-domain of side
-# $\lambda$, rescaled to the unit square, the wave number is $\lambda k$: crops of one wave number
-# are data at smaller ones. A model can only use that if it is told $k$. This notebook shows the
+# −∇·(a∇u) − k²u = 0 with u = g on the boundary. On a sub-domain of side
+# λ, rescaled to the unit square, the wave number is λk: crops of one wave number
+# are data at smaller ones. A model can only use that if it is told *k*. This notebook shows the
 # scaling law, crops and larger domains, the base solution, and a model that is informed of scale
-# and frequency (SINO), trained at $k = 5$ and $10$ and tested at others.
+# and frequency (SINO), trained at k = 5 and 10 and tested at others.
 
 # %%
 import functools
@@ -29,7 +29,7 @@ equation = equations.get("helmholtz")
 # ## Waves in random media
 #
 # Solutions are complex; pictures show the real part. The grid has the same number of points for a
-# wave length at each $k$.
+# wave length at each *k*.
 
 # %%
 POINTS = {2: 17, 5: 25, 10: 49, 20: 97}
@@ -102,7 +102,7 @@ show(
 # %% [markdown]
 # ## The base solution
 #
-# With $a$ constant the equation is solved exactly by sine transforms, in no time. A network then
+# With *a* constant the equation is solved exactly by sine transforms, in no time. A network then
 # needs to learn only what this leaves out. Boundary values are exact, whatever the weights are.
 
 
@@ -145,7 +145,7 @@ sets
 # %% [markdown]
 # ## Three models
 #
-# - an FNO, which is not told $k$;
+# - an FNO, which is not told *k*;
 # - SINO: its Fourier multipliers are modulated by wave number and frequency; with crops;
 # - the same on the base solution.
 #
@@ -225,8 +225,8 @@ show(
 )
 
 # %% [markdown]
-# Crops teach the scale-informed model wave numbers below those of its data, $k = 2$. Above them
-# every network fails. And with 64 samples no network improves on the base alone, at any $k$: for a
+# Crops teach the scale-informed model wave numbers below those of its data, k = 2. Above them
+# every network fails. And with 64 samples no network improves on the base alone, at any *k*: for a
 # linear equation in a medium of small contrast the base is hard to beat, and
 # `Operator.solve(..., tolerance=1e-4)` reaches any accuracy from it (notebook 05). These are short
 # trainings of small models with one seed; `sino-jax run helmholtz --config=small` trains larger

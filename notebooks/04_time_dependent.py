@@ -31,7 +31,7 @@ def show(fields, titles, labels=("x", "y"), **style):
 # %% [markdown]
 # ## Burgers
 #
-# $u_t + (u^2/2)_x = \nu u_{xx}$, $\mathrm{Re} = 1/\nu$. The model sees half of a periodic
+# `u_t + (u²/2)_x = ν u_xx`, Re = 1/ν. The model sees half of a periodic
 # interval, as one field over time and space: initial values and the values on both sides in time
 # are given.
 
@@ -52,8 +52,8 @@ show(list(examples.values()), [f"Re = {re:g}" for re in examples], ("t", "x"))
 # %% [markdown]
 # ## The law
 #
-# Crop time and space by the same $\lambda$: the crop solves the equation with
-# $\lambda\,\mathrm{Re}$. `equations.check` tests that by substitution into the discrete residual.
+# Crop time and space by the same λ: the crop solves the equation with
+# λ Re. `equations.check` tests that by substitution into the discrete residual.
 
 # %%
 equation = equations.get("burgers")
@@ -130,7 +130,7 @@ show([some.solution[0, ..., 0], *predictions], ["Re = 100", *trained], ("t", "x"
 #
 # Decaying turbulence on a periodic square, of which the model sees a quarter: ten frames of
 # vorticity in, the next one out. On a crop in space alone, time is not rescaled:
-# $\lambda^2\,\mathrm{Re}$.
+# λ² Re.
 
 # %%
 GRID, PAST, STEP = 64, 10, 0.1

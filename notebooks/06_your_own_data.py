@@ -22,7 +22,7 @@ plt.rcParams.update({"figure.dpi": 75, "image.origin": "lower"})
 # ## 1. Arrays
 #
 # The output of your solver: `[sample, x, y]`, any rectangular grid that contains the boundary. Here
-# a few lines of NumPy make Darcy problems: $-\nabla\cdot(a\nabla u) = 0$ in media of smooth
+# a few lines of NumPy make Darcy problems: −∇·(a∇u) = 0 in media of smooth
 # bumps, by finite differences and relaxation.
 
 # %%
