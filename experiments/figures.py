@@ -16,7 +16,7 @@ import pathlib
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -95,41 +95,82 @@ def predictions(workdir: pathlib.Path, path: pathlib.Path, *, sample: int = 0) -
     the last frame; of past frames the last.
     """
     trained = operator.load(workdir)
-    datasets = sorted(map(data.load, trained.meta["config"]["data"]["test"]), key=lambda d: d.scale)
+    datasets = test_data(trained)
     figure, axes = subplots(len(datasets), 4, size=(9.0, 2.2 * len(datasets)))
     for row, dataset in zip(axes, datasets, strict=True):
-        instance = dataset.examples([sample])
-        given = instance.solution if instance.boundary is None else instance.boundary
-        # The report of the run says it.
-        with warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning):
-            prediction = trained.solve(instance.coefficient, given, instance.scale)
-        error = float(
-            loss.relative_l2(
-                channels.to_channels(prediction),
-                channels.to_channels(jnp.asarray(instance.solution)),
-            )[0]
-        )
-        truth, guess = (_panel(np.asarray(f)[0], 0) for f in (instance.solution, prediction))
-        limits = {"vmin": truth.min(), "vmax": truth.max()}
-        largest = np.abs(guess - truth).max()
-        # White where the prediction is right, blue and red where it is too small and too large.
-        signed = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+        solved = solve(trained, dataset, sample=sample)
+        limits = {"vmin": solved.truth.min(), "vmax": solved.truth.max()}
         panels = [
-            (*_given(trained.equation, instance.coefficient, given), {}),
-            (truth, "truth", limits),
-            (guess, "prediction", limits),
-            (guess - truth, f"error ({100 * error:.1f} %)", signed),
+            (*solved.given, {}),
+            (solved.truth, "truth", limits),
+            (solved.prediction, "prediction", limits),
+            (solved.difference, f"error ({100 * solved.error:.1f} %)", signed(solved.difference)),
         ]
-        horizontal, vertical = (axis.name for axis in trained.equation.axes[:2])
-        row[0].set(xlabel=horizontal, ylabel=f"scale {dataset.scale:g}\n{vertical}")
-        for panel, (values, title, options) in zip(row, panels, strict=True):
-            image = panel.imshow(np.asarray(values).T, origin="lower", aspect="auto", **options)
-            panel.set_box_aspect(1)
-            panel.set_title(title, fontsize=9)
-            panel.set_xticks([])
-            panel.set_yticks([])
-            figure.colorbar(image, ax=panel, shrink=0.8)
+        draw_panels(figure, row, panels, dataset)
     return save(figure, path)
+
+
+class Solved(NamedTuple):
+    """One problem and its solution by an operator, as planes to be drawn.
+
+    Attributes:
+      given: what the operator is given, and its name.
+      truth: the solution.
+      prediction: the operator's.
+      error: of the prediction, relative, in L2, of all frames and channels.
+    """
+
+    given: tuple[np.ndarray, str]
+    truth: np.ndarray
+    prediction: np.ndarray
+    error: float
+
+    @property
+    def difference(self) -> np.ndarray:
+        return self.prediction - self.truth
+
+
+def test_data(trained: operator.Operator) -> list[data.Dataset]:
+    """The test data of the run that an operator comes from, by scale."""
+    paths = trained.meta["config"]["data"]["test"]
+    return sorted(map(data.load, paths), key=lambda dataset: dataset.scale)
+
+
+def solve(trained: operator.Operator, dataset: data.Dataset, *, sample: int) -> Solved:
+    """A sample of a data set as an operator solves it."""
+    instance = dataset.examples([sample])
+    given = instance.solution if instance.boundary is None else instance.boundary
+    # The report of the run says it.
+    with warnings.catch_warnings(action="ignore", category=scale_range.ScaleWarning):
+        prediction = trained.solve(instance.coefficient, given, instance.scale)
+    real = (channels.to_channels(jnp.asarray(f)) for f in (prediction, instance.solution))
+    error = float(loss.relative_l2(*real)[0])
+    truth, guess = (_panel(np.asarray(f)[0], 0) for f in (instance.solution, prediction))
+    return Solved(_given(trained.equation, instance.coefficient, given), truth, guess, error)
+
+
+def signed(*differences: np.ndarray) -> dict[str, Any]:
+    """White where a prediction is right, blue and red where it is too small and too large."""
+    largest = max(np.abs(difference).max() for difference in differences)
+    return {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+
+
+def draw_panels(
+    figure: Any,
+    row: Sequence[Any],
+    panels: Sequence[tuple[np.ndarray, str, Mapping[str, Any]]],
+    dataset: data.Dataset,
+) -> None:
+    """Planes of one data set side by side, each with its title, options and colour bar."""
+    horizontal, vertical = dataset.meta["grid"]["axes"][:2]
+    row[0].set(xlabel=horizontal, ylabel=f"scale {dataset.scale:g}\n{vertical}")
+    for panel, (values, title, options) in zip(row, panels, strict=True):
+        image = panel.imshow(np.asarray(values).T, origin="lower", aspect="auto", **options)
+        panel.set_box_aspect(1)
+        panel.set_title(title, fontsize=9)
+        panel.set_xticks([])
+        panel.set_yticks([])
+        figure.colorbar(image, ax=panel, shrink=0.8)
 
 
 def _given(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from experiments import (
+    comparison,
     darcy,
     decomposition,
     diagnostics,
@@ -101,6 +102,27 @@ def test_figures_are_drawn(results, directories, tmp_path):
     ]
     for path in paths:
         assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_errors_in_figures_are_those_of_the_table(results, directories):
+    trained = operator.load(naming.directory(configs.get_config("tiny"), directories["runs"]))
+    for dataset in figures.test_data(trained):
+        errors = [figures.solve(trained, dataset, sample=i).error for i in range(len(dataset))]
+        expected = outcome.errors_by_scale(results[0])[dataset.scale]
+        np.testing.assert_allclose(np.mean(errors), expected, rtol=1e-5)
+
+
+def test_runs_are_drawn_side_by_side(results, directories, tmp_path, capsys):
+    places = sorted({path.parent for path in directories["runs"].rglob(outcome.RESULT)})
+    command = ["--run", *map(str, places), "--write", f"--results={tmp_path}"]
+    comparison.main([*command, "--scales=2"])
+    drawn = [
+        tmp_path / "darcy" / "tiny" / name for name in ("comparison.png", "training_curves.png")
+    ]
+    assert capsys.readouterr().out.split() == list(map(str, drawn))
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
+    with pytest.raises(SystemExit, match=r"--scales must be among \[2.0, 4.0\], got \[3.0\]"):
+        comparison.main([*command, "--scales", "2", "3"])
 
 
 def test_super_domains_are_samples_of_the_larger_scale():
