@@ -9,7 +9,6 @@ are of one experiment and its data.
 """
 
 import pathlib
-import sys
 from collections.abc import Sequence
 
 from experiments import figures, naming, trained_run
@@ -51,23 +50,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     runs = [trained_run.open_run(workdir) for workdir in arguments.run]
     kinds = {(naming.experiment_name(run.config), run.config.data) for run in runs}
     if len(kinds) > 1:
-        sys.exit(f"error: --run must be runs of one experiment and its data, got {sorted(kinds)}")
+        raise ValueError(f"--run must be runs of one experiment and its data, got {sorted(kinds)}")
     first = runs[0]
     place = first.workdir
     if arguments.write:
         place = arguments.results / naming.experiment_name(first.config) / first.config.preset
-    try:
-        paths = [
-            draw_predictions(
-                runs, place / PREDICTIONS, scales=arguments.scales, sample=arguments.sample
-            ),
-            figures.training_curves({run.row: run.workdir for run in runs}, place / CURVES),
-        ]
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    scales, sample = arguments.scales, arguments.sample
+    paths = [
+        draw_predictions(runs, place / PREDICTIONS, scales=scales, sample=sample),
+        figures.training_curves({run.row: run.workdir for run in runs}, place / CURVES),
+    ]
     print("\n".join(map(str, paths)))
 
 
 if __name__ == "__main__":
     runtime.use_compilation_cache()
-    main()
+    with trained_run.errors_in_one_line():
+        main()

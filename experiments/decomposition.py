@@ -304,4 +304,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 if __name__ == "__main__":
     runtime.prepare()
-    main()
+    with trained_run.errors_in_one_line():
+        main()

@@ -237,6 +237,7 @@ def draw_all(place: pathlib.Path, *, metric: str) -> list[pathlib.Path]:
     errors = place / "error_against_scale.png"
     paths = [error_against_scale(results, errors, trained=trained, metric=metric)]
     runs = {path.parent: tables.read(path)["row"] for path in sorted(place.rglob(outcome.RESULT))}
+    runs = {workdir: row for workdir, row in runs.items() if (workdir / logs.FILE).exists()}
     first_seeds: dict[str, pathlib.Path] = {}
     for workdir, row in runs.items():
         first_seeds.setdefault(row, workdir)

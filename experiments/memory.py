@@ -121,7 +121,10 @@ def main() -> None:
     arguments = parser.parse_args()
     experiment = importlib.import_module(f"experiments.{arguments.experiment}").EXPERIMENT
     configs = importlib.import_module(f"experiments.configs.{arguments.experiment}")
-    config = configs.get_config(arguments.config)
+    try:
+        config = configs.get_config(arguments.config)
+    except ValueError as error:
+        parser.exit(1, f"error: {error}\n")
     needed = cost(experiment, config)
     points = training.training_config(experiment, config, {}).get("points_at_once", 0)
     print(

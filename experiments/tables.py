@@ -244,9 +244,11 @@ def main() -> None:
         keep(collect(arguments.runs / place), arguments.results / place)
         results = collect(arguments.results / place)
     else:
-        results = collect(arguments.runs / place)
+        # In a fresh clone, those that come with it.
+        results = collect(arguments.runs / place) or collect(arguments.results / place)
     if not results:
-        parser.exit(1, f"there are no results below {arguments.runs / place}\n")
+        places = f"{arguments.runs / place} or {arguments.results / place}"
+        parser.exit(1, f"there are no results below {places}\n")
     table = document(results, arguments.experiment)
     if arguments.write:
         (arguments.results / place / "table.md").write_text(table, encoding="utf-8")

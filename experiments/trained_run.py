@@ -1,17 +1,18 @@
 """What experiments on trained models share: command line, a run's operator, name, checkpoints."""
 
 import argparse
+import contextlib
 import json
 import pathlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
 from experiments import configs, naming
 from sino_jax import checkpoint, operator
-from sino_jax.operator import Operator
+from sino_jax.operator import Operator, portable
 from solvers.configs import argument
 
 
@@ -47,6 +48,15 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
     parser.add_argument("--write", action="store_true", help="keep the results in the repository")
     return parser
+
+
+@contextlib.contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """What is wrong with an argument ends a program with one line."""
+    try:
+        yield
+    except (ValueError, OSError, checkpoint.CheckpointError, portable.PortableError) as error:
+        sys.exit(f"error: {error}")
 
 
 def open_run(workdir: pathlib.Path, *, equation: str | None = None) -> TrainedRun:

@@ -55,6 +55,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         if "{}" in module:
             known = runnable()
+            if rest[:1] in (["-h"], ["--help"]):
+                sys.stdout.write(f"usage: sino-jax {name} {{{','.join(known)}}} [options]\n")
+                return
             if not rest or rest[0] not in known:
                 got = repr(rest[0]) if rest else "nothing"
                 sys.exit(f"error: sino-jax {name} takes one of {', '.join(known)}, got {got}")

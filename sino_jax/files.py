@@ -65,9 +65,10 @@ def read_json(path: pathlib.Path, *, within: pathlib.Path | None = None) -> Any:
 def read_arrays(path: pathlib.Path, *, within: pathlib.Path | None = None) -> dict[str, np.ndarray]:
     """All arrays of an .npz file, in native byte order; a `FileError` if there are others."""
     try:
-        with np.load(check_regular(path, within=within), allow_pickle=False) as stored:
-            if not isinstance(stored, np.lib.npyio.NpzFile):
-                raise FileError(f"{path} holds one array, not an .npz file's named arrays")
+        stored = np.load(check_regular(path, within=within), allow_pickle=False)
+        if not isinstance(stored, np.lib.npyio.NpzFile):
+            raise FileError(f"{path} holds one array, not an .npz file's named arrays")
+        with stored:
             arrays = {name: np.asarray(stored[name]) for name in stored}
     except FileError:
         raise

@@ -1,9 +1,10 @@
 """Solves the problems of a file with a trained operator:
 
-    python -m sino_jax.predict darcy input.npz output.npz
-    python -m sino_jax.predict OPERATOR input.npz output.npz --refine=5 --estimate
-    python -m sino_jax.predict OPERATOR input.npz output.npz --tolerance=1e-4
+    sino-jax predict darcy input.npz output.npz
+    sino-jax predict OPERATOR input.npz output.npz --refine=5 --estimate
+    sino-jax predict OPERATOR input.npz output.npz --tolerance=1e-4
 
+which is ``python -m sino_jax.predict``.
 OPERATOR is the name of an operator that comes with the package, the directory of a run, or one that
 `Operator.save` made.
 
@@ -179,7 +180,7 @@ class Progress:
 def main(argv: Sequence[str] | None = None) -> None:
     """The command line; errors are one line on stderr and exit code 1."""
     parser = argparse.ArgumentParser(
-        prog="python -m sino_jax.predict",
+        prog="sino-jax predict",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -189,8 +190,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         help=f"name of an operator of the package ({shipped}), directory of a run, or one made by "
         "Operator.save",
     )
-    parser.add_argument("input", type=pathlib.Path)
-    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("input", type=pathlib.Path, help=f".npz file of {', '.join(FIELDS)}")
+    parser.add_argument("output", type=pathlib.Path, help=".npz file to be made")
     parser.add_argument("--equation", help="refuse an operator of another equation")
     parser.add_argument("--step", type=int, help="of the checkpoint; the newest by default")
     parser.add_argument(
@@ -205,7 +206,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         "change at which to stop",
     )
     parser.add_argument("--estimate", action="store_true", help="estimate errors, too")
-    parser.add_argument("--points_per_batch", type=int, default=operator.POINTS_PER_CALL)
+    parser.add_argument(
+        "--points_per_batch",
+        type=int,
+        default=operator.POINTS_PER_CALL,
+        help="grid points that are solved at once, which bounds the memory (%(default)s)",
+    )
     arguments = parser.parse_args(argv)
     if arguments.refine < 0:
         parser.error(f"--refine must not be negative, got {arguments.refine}")
@@ -228,6 +234,8 @@ def _run(arguments: argparse.Namespace) -> Arrays:
     """From the arguments to the output file; returns its arrays."""
     if not arguments.output.parent.is_dir():
         raise InputError(f"{arguments.output}: there is no directory {arguments.output.parent}")
+    if arguments.output.suffix != ".npz":
+        raise InputError(f"output must be the name of an .npz file, got {arguments.output}")
     if arguments.output.is_dir():
         raise InputError(f"{arguments.output} is a directory; output must name a file")
     if arguments.output.exists() and arguments.output.samefile(arguments.input):

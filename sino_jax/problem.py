@@ -106,6 +106,7 @@ def as_batch(
         fields.get("coefficient"), fields.get("boundary"), scale, fields.get("solution")
     )
     equation.validate(instance, prefix="")
+    equation.check_coefficient("coefficient", instance.coefficient)
     if min(first.shape[1:-1]) < smallest_grid:
         raise ValueError(
             f"{' and '.join(fields)} must have at least {smallest_grid} points on each grid axis, "

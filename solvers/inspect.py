@@ -153,7 +153,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         meta, fields = storage.read(options.path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, storage.StorageError) as error:
         sys.exit(f"error: {options.path} is no finished data set: {error}")
     image = options.image or options.path.with_name(options.path.name + ".png")
     contact_sheet(meta, fields, image, options.samples)

@@ -20,6 +20,7 @@ from jaxtyping import Array
 
 from sino_jax import grid
 from sino_jax.equations.equation import Equation, power_law
+from sino_jax.equations.registry import get
 
 # Powers of λ that are tried beside the equation's own law.
 POWERS = (-3, -2, -1, 0, 1, 2, 3)
@@ -63,7 +64,7 @@ class LawCheck(NamedTuple):
 
 
 def check(
-    equation: Equation,
+    equation: str | Equation,
     *,
     solution: Any,
     scale: float | int,
@@ -75,7 +76,7 @@ def check(
     """Tests the scaling law of `equation` against its residual on one solution.
 
     Args:
-      equation: the equation, its own or one of the package.
+      equation: an `Equation`, or a name of `sino_jax.equations`.
 
     Keyword args:
       solution: ``[*grid, channel]``: a solution, or any field that is not special.
@@ -100,7 +101,7 @@ def check(
       (True, 0.5)
     """
     with jax.enable_x64(True):
-        return _check(equation, solution, scale, coefficient, extent, size, options)
+        return _check(get(equation), solution, scale, coefficient, extent, size, options)
 
 
 def _check(equation, solution, scale, coefficient, extent, size, options) -> LawCheck:
@@ -108,6 +109,12 @@ def _check(equation, solution, scale, coefficient, extent, size, options) -> Law
     coefficient = None if coefficient is None else _double(coefficient)
     equation._check_field("solution", solution, equation.solution_channels)
     shape = solution.shape[:-1]
+    if equation.coefficient_channels or coefficient is not None:
+        equation._check_field("coefficient", coefficient, equation.coefficient_channels)
+        if coefficient.shape[:-1] != shape:
+            raise ValueError(
+                f"coefficient must have the grid of the solution {shape}, got {coefficient.shape}"
+            )
     extent = (1.0,) * len(shape) if extent is None else tuple(map(float, extent))
     size = (shape[0] + 1) // 2 if size is None else size
     size = equation.crop_size(size, shape)

@@ -74,6 +74,7 @@ DARCY = Equation(
     sides=boundary.all_sides(2),
     rescale=power_law(1),
     residual=darcy_residual,
+    elliptic=True,
     linear=True,
     free_constant=True,
 )
@@ -85,6 +86,7 @@ FORCED_DARCY = Equation(
     sides=boundary.all_sides(2),
     rescale=power_law(1),
     residual=forced_darcy_residual,
+    elliptic=True,
     coefficient_channels=2,
     coefficient_powers=(0, 2),
 )
@@ -95,6 +97,7 @@ HELMHOLTZ = Equation(
     sides=boundary.all_sides(2),
     rescale=power_law(1),
     residual=helmholtz_residual,
+    elliptic=True,
     linear=True,
     complex_valued=True,
 )

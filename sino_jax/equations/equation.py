@@ -7,7 +7,7 @@ the symmetries that hold. A new equation is one more instance of it; no other fi
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -63,6 +63,8 @@ class Equation:
         see traces divided by their magnitude, by which their output is multiplied.
       free_constant: whether a solution plus a constant solves the problem whose boundary data has
         that constant added. Models may then see boundary data without its mean (`centred`).
+      elliptic: whether the first channel of the interior data is the coefficient of an elliptic
+        operator, which must be positive.
       coefficient_kind: how the interior data transforms under rotations and reflections.
       solution_kind: the same for the solution.
       symmetries: the symmetries of the equation that `sino_jax.augment` may use.
@@ -80,6 +82,7 @@ class Equation:
     side_powers: tuple[tuple[float, float], ...] = ()
     linear: bool = False
     free_constant: bool = False
+    elliptic: bool = False
     coefficient_kind: FieldKind = "scalar"
     solution_kind: FieldKind = "scalar"
     symmetries: frozenset[Symmetry] = frozenset({"rotation", "reflection"})
@@ -264,6 +267,16 @@ class Equation:
         for name, (field, _) in fields.items():
             if field is not None:
                 _check_values(f"{prefix}{name}", field)
+
+    def check_coefficient(self, name: str, values: Any) -> None:
+        """Raises a ValueError if concrete interior data is none that a solution exists for."""
+        if values is None or not self.elliptic or isinstance(values, jax.core.Tracer):
+            return
+        smallest = np.min(np.asarray(values)[..., 0])
+        if not smallest > 0:
+            raise ValueError(
+                f"{name} of {self.name} must be positive, got {smallest:.4g} somewhere"
+            )
 
     def _check_field(
         self, name: str, field: Array | None, channels: int, *, batched: bool = False

@@ -289,5 +289,4 @@ def _check(instance: Instance, equation: Equation, tolerance: float, iterations:
         )
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, got {iterations}")
-    if not bool(jnp.all(instance.coefficient > 0)):
-        raise ValueError("coefficient must be positive at every node")
+    equation.check_coefficient("coefficient", instance.coefficient)

@@ -72,11 +72,13 @@ class Operator:
     def __repr__(self) -> str:
         weights = sum(leaf.size for leaf in jax.tree.leaves(self.params))
         model = self.meta.get("config", {}).get("model", {})
-        name = "+".join(
-            str(model[field]) for field in ("base", "name") if model.get(field, "none") != "none"
-        )
+        name = model.get("name", "model")
+        if name == "fno" and model.get("scale_informed"):  # one family, two names
+            name = "sino"
+        if (base_name := model.get("base", "none")) != "none":
+            name += f" on {base_name} base"
         low, high = self.meta.get("scale_range", ("?", "?"))
-        known = f"{name or 'model'}, {weights:,} weights, scales {low:.4g} to {high:.4g}"
+        known = f"{name}, {weights:,} weights, scales {low:.4g} to {high:.4g}"
         return f"Operator({self.equation.name}: {known})"
 
     @property

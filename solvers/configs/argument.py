@@ -10,6 +10,7 @@ that the last form works from anywhere, too.
 
 import importlib.util
 import pathlib
+import re
 import sys
 from collections.abc import Sequence
 
@@ -48,6 +49,8 @@ def locate(
             f"--config must be {'preset,field=value or ' if own else ''}name:preset,field=value "
             f"with a name of {', '.join(known)}, or a file; {got}"
         )
+    if own and name != own:
+        raise ValueError(f"--config must be a config of {own}, got one of {name}: {value!r}")
     return directory / f"{name}.py", text if colon else value
 
 
@@ -65,6 +68,9 @@ def expand(argv: Sequence[str], directory: pathlib.Path, *, own: str | None = No
 
     Ends the program with one line if the argument cannot be used.
     """
+    if not any(argument.lstrip("-").startswith(("config", "help")) for argument in argv[1:]):
+        example = "small" if own else "darcy:small"
+        sys.exit(f"error: --config must be given, as in --config={example}")
     expanded, rest = [], iter(argv)
     for argument in rest:
         flag, equals, value = argument.partition("=")
@@ -81,4 +87,6 @@ def expand(argv: Sequence[str], directory: pathlib.Path, *, own: str | None = No
 
 
 def _defines_config(path: pathlib.Path) -> bool:
-    return "def get_config(" in path.read_text(encoding="utf-8")
+    return (
+        re.search(r"^def get_config\(", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    )

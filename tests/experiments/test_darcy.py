@@ -121,7 +121,7 @@ def test_runs_are_drawn_side_by_side(results, directories, tmp_path, capsys):
     ]
     assert capsys.readouterr().out.split() == list(map(str, drawn))
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
-    with pytest.raises(SystemExit, match=r"--scales must be among \[2.0, 4.0\], got \[3.0\]"):
+    with pytest.raises(ValueError, match=r"--scales must be among \[2.0, 4.0\], got \[3.0\]"):
         comparison.main([*command, "--scales", "2", "3"])
 
 

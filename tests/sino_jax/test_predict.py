@@ -87,6 +87,10 @@ def test_one_problem_has_no_sample_axis(place, problems):
         (dict(scale=None), "must hold the array scale; it holds ['boundary', 'coefficient']"),
         (dict(coefficient=None), "coefficient is needed by darcy"),
         (dict(velocity=np.ones(3)), "it also holds ['velocity']"),
+        (
+            dict(coefficient=np.zeros((5, 17, 13, 1))),
+            "coefficient of darcy must be positive, got 0",
+        ),
         (dict(boundary=np.full((5, 17, 13, 1), np.inf)), "boundary must be finite"),
         (dict(coefficient=np.array([{}])), "cannot be read as an .npz file"),
     ],
@@ -109,9 +113,12 @@ def test_bad_arguments(place, problems, tmp_path, capsys):
         with pytest.raises(SystemExit) as ended:
             run(place, tmp_path, *options)
         assert message in ended.value.code
+    np.save(tmp_path / "one.npy", np.ones(3))
     for arguments, message in [
         ((place, tmp_path / "missing.npz", tmp_path / "output.npz"), "cannot be read"),
         ((place, tmp_path / "input.npz", tmp_path / "nowhere/output.npz"), "no directory"),
+        ((place, tmp_path / "input.npz", tmp_path / "output"), "must be the name of an .npz file"),
+        ((place, tmp_path / "one.npy", tmp_path / "output.npz"), "holds one array, not an .npz"),
         ((tmp_path / "nothing", "input.npz", "output.npz"), "there is no such directory"),
     ]:
         with pytest.raises(SystemExit) as ended:

@@ -106,6 +106,12 @@ def test_commands_use_ours_from_any_directory(site, user):
     assert output.stderr.strip().splitlines()[-1].startswith("error: there is no preset 'nope'")
     output = python(site, user, "-m", "sino_jax", "run", "nothing", check=False)
     assert output.stderr.startswith("error: sino-jax run takes one of burgers, darcy, ")
+    output = python(site, user, "-m", "sino_jax", "run", "darcy", "small", check=False)
+    assert output.stderr.strip().splitlines()[-1] == (
+        "error: --config must be given, as in --config=small"
+    )
+    output = python(site, user, "-m", "sino_jax", "run", "--help")
+    assert output.stdout.startswith("usage: sino-jax run {burgers,darcy,")
 
 
 CHILD = """

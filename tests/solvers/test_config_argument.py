@@ -48,6 +48,7 @@ def test_expansion_keeps_the_rest_of_the_command_line():
         ("tiny,modl=fno", "darcy", "did you mean 'model'?"),
         ("nope.py:tiny", "darcy", "there is no config file nope.py"),
         ("stokes:tiny", "darcy", "with a name of burgers, darcy"),
+        ("helmholtz:tiny", "darcy", "must be a config of darcy, got one of helmholtz"),
         ("tiny", None, "name:preset,field=value with a name of burgers, darcy"),
         ("", None, "got nothing"),
     ],

@@ -97,3 +97,8 @@ def test_small_sub_domains_and_wrong_shapes_are_refused():
         equations.check(advection_diffusion(-1), solution=decaying_wave((9, 9), 1.0), scale=1.0)
     with pytest.raises(ValueError, match="takes solution of shape"):
         equations.check(equations.get("darcy"), solution=jnp.ones((9, 9)), scale=1.0)
+    field = jnp.ones((9, 9, 1))
+    with pytest.raises(ValueError, match="takes coefficient of shape .*, got None"):
+        equations.check("darcy", solution=field, scale=1.0)
+    with pytest.raises(ValueError, match="coefficient must have the grid of the solution"):
+        equations.check("darcy", solution=field, coefficient=field[1:], scale=1.0)

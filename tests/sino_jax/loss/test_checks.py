@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sino_jax import loss
+from sino_jax.loss import crops
 from sino_jax.types import Instance
 
 KEY = jax.random.key(0)
@@ -121,3 +122,11 @@ def test_traced_progress_is_not_lost():
     compiled = jax.jit(lambda progress: training(progress=progress, super_rates=(2.0,))[0])
     assert np.isnan(compiled(jnp.float32(np.nan))).all()
     assert np.isfinite(compiled(jnp.float32(0.5))).all()
+
+
+def test_sizes_may_be_one_number_and_must_be_numbers():
+    assert crops.fitting_sizes(9, (17, 17)) == (9,)
+    with pytest.raises(
+        ValueError, match=r"sub_sizes must be whole numbers, as in 9\+17, got '9\+'"
+    ):
+        crops.fitting_sizes("9+", (17, 17))
