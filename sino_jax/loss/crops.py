@@ -68,7 +68,7 @@ def grown(rates: int, progress: float | Float[Array, ""], *, start: float) -> in
 
 
 def fitting_sizes(
-    sizes: int | Sequence[int | Sequence[int]], shape: Sequence[int]
+    sizes: int | str | Sequence[int | Sequence[int]], shape: Sequence[int]
 ) -> tuple[int | tuple[int, ...], ...]:
     """Those sizes that are proper parts of a grid; one that suits one data set may exceed another.
 
