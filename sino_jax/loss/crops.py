@@ -77,7 +77,7 @@ def fitting_sizes(
     """
     if isinstance(sizes, str):
         raise ValueError(f"sub_sizes must be whole numbers, as in 9+17, got {sizes!r}")
-    sizes = (sizes,) if checks.is_single(sizes) else sizes
+    sizes = sizes if isinstance(sizes, Sequence) else (sizes,)
     sizes = [size if checks.is_single(size) else tuple(size) for size in sizes]
     kept = tuple(size for size in sizes if _is_proper_part(size, shape))
     if sizes and not kept:
