@@ -68,7 +68,7 @@ def grown(rates: int, progress: float | Float[Array, ""], *, start: float) -> in
 
 
 def fitting_sizes(
-    sizes: int | Sequence[int | Sequence[int]], shape: Sequence[int]
+    sizes: int | str | Sequence[int | Sequence[int]], shape: Sequence[int]
 ) -> tuple[int | tuple[int, ...], ...]:
     """Those sizes that are proper parts of a grid; one that suits one data set may exceed another.
 
@@ -77,7 +77,7 @@ def fitting_sizes(
     """
     if isinstance(sizes, str):
         raise ValueError(f"sub_sizes must be whole numbers, as in 9+17, got {sizes!r}")
-    sizes = (sizes,) if checks.is_single(sizes) else sizes
+    sizes = sizes if isinstance(sizes, Sequence) else (sizes,)
     sizes = [size if checks.is_single(size) else tuple(size) for size in sizes]
     kept = tuple(size for size in sizes if _is_proper_part(size, shape))
     if sizes and not kept:

@@ -28,7 +28,20 @@ def test_reductions_are_means_over_scales_of_mean_errors_over_seeds():
 
 @pytest.mark.parametrize(
     ("row", "plain"),
-    [("FNO+sub", "FNO"), ("SINO+sub+stretch", "SINO"), ("FNO+scale", "FNO"), ("FNO", None)],
+    [
+        ("FNO+sub", "FNO"),
+        ("SINO+sub+stretch", "SINO"),
+        ("FNO+scale", "FNO"),
+        ("FNO", None),
+        ("FNO+rotation", None),
+        ("FNO+sub+rotation+reflection (epochs=3)", "FNO+rotation+reflection (epochs=3)"),
+        ("SINO (tensor kernel)+sub from 32", "SINO (tensor kernel)"),
+        (
+            "SINO (tensor kernel, scale no, frequency yes)+scale (super_method=relabel, epochs=9)",
+            "SINO (tensor kernel, scale no, frequency yes) (epochs=9)",
+        ),
+        ("SINO (tensor kernel)+stretch (sub_weight=0.5)", "SINO (tensor kernel)"),
+    ],
 )
 def test_the_row_without_the_loss(row, plain):
     assert summary.without_loss(row) == plain

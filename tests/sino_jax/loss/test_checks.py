@@ -126,6 +126,7 @@ def test_traced_progress_is_not_lost():
 
 def test_sizes_may_be_one_number_and_must_be_numbers():
     assert crops.fitting_sizes(9, (17, 17)) == (9,)
+    assert crops.fitting_sizes([9, (5, 17), 17], (17, 17)) == (9, (5, 17))
     with pytest.raises(
         ValueError, match=r"sub_sizes must be whole numbers, as in 9\+17, got '9\+'"
     ):

@@ -1,0 +1,129 @@
+"""Keeps the numbers of pages those of the results: fills in tables of errors, in place.
+
+    python -m experiments.pages                     README.md and docs/results.md
+    python -m experiments.pages --check             whether they are up to date
+
+A table that is filled in has a line above it that says which results it shows,
+
+    <!-- errors darcy small -->
+
+with a metric of `experiments.tables` as a third word if it is not that of the paper's table. Its
+first column says the rows: the label of a row of ours, ``paper: FNO+scale`` for one of the paper's,
+or words of your own before the label in a comment, ``FNO with crops <!-- FNO+sub -->``. All other
+cells are made anew: errors at all scales of the results, seeds, and the mean time on one core.
+"""
+
+import argparse
+import pathlib
+import re
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from experiments import outcome, tables
+
+PAGES = (pathlib.Path("README.md"), pathlib.Path("docs/results.md"))
+MARK = re.compile(r"<!-- errors (\S+) (\S+)(?: (\S+))? -->")
+LABEL = re.compile(r"<!-- (.+) -->\s*$")
+OF_PAPER = "paper: "
+
+
+def refreshed(text: str, results: pathlib.Path) -> str:
+    """A page whose marked tables show the results below a directory."""
+    return "\n".join(_lines(text.split("\n"), results))
+
+
+def _lines(lines: Sequence[str], results: pathlib.Path) -> Iterator[str]:
+    waiting = iter(lines)
+    for line in waiting:
+        yield line
+        if mark := MARK.fullmatch(line.strip()):
+            table = []
+            for line in waiting:
+                if not line.startswith("|"):
+                    if table:
+                        yield from _filled(table, results, *mark.groups())
+                        yield line
+                        break
+                    yield line
+                else:
+                    table.append(line)
+
+
+def _filled(
+    table: Sequence[str], results: pathlib.Path, experiment: str, preset: str, metric: str | None
+) -> list[str]:
+    """The table with its first column as it was, and the other cells from the results."""
+    reference = tables.PAPER[experiment][0]
+    known = tables.collect(results / experiment / preset)
+    columns = sorted({scale for result in known for scale in outcome.errors_by_scale(result)})
+    scales = [f"{column:g}" for column in columns]
+    scales = [
+        f"{text} (trained)" if column in reference.table.trained else text
+        for column, text in zip(columns, scales, strict=True)
+    ]
+    head = ["", f"{reference.table.parameter} {scales[0]}", *scales[1:], "seeds", "core-minutes"]
+    made = [_row(head), "|" + "---|" * len(head)]
+    for line in table[2:]:
+        first = line.split("|")[1].strip()
+        label = found.group(1) if (found := LABEL.search(first)) else first.strip("*")
+        if label.startswith(OF_PAPER):
+            published = reference.table.rows[label.removeprefix(OF_PAPER)]
+            of_paper = dict(zip(reference.table.columns, published, strict=True))
+            values, rest = [of_paper.get(column) for column in columns], ["", ""]
+        else:
+            values, rest = _ours(known, label, columns, metric or reference.metric)
+        made.append(_row([first, *map(_percent, values), *rest]))
+    return made
+
+
+def _ours(
+    results: Sequence[Mapping[str, Any]], label: str, columns: Sequence[float], metric: str
+) -> tuple[list[float | None], list[str]]:
+    """Mean errors of a row in percent by scale; its number of seeds and its mean core-minutes."""
+    runs = [result for result in results if result["row"] == label]
+    if not runs:
+        rows = ", ".join(sorted({result["row"] for result in results}))
+        raise ValueError(f"a table asks for the row {label!r}; there are {rows}")
+    errors = tables.errors_by_row(runs, metric=metric)[label]
+    means = [[100 * run[column] for run in errors if column in run] for column in columns]
+    untrained = runs[0].get("untrained")
+    seeds = "untrained" if untrained else str(len(runs))
+    minutes = "" if untrained else f"{statistics.mean(run['core_minutes'] for run in runs):.1f}"
+    return [statistics.mean(values) if values else None for values in means], [seeds, minutes]
+
+
+def _percent(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*", type=pathlib.Path, default=PAGES)
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if a page would")
+    arguments = parser.parse_args(argv)
+    stale = []
+    for page in arguments.pages:
+        text = page.read_text(encoding="utf-8")
+        try:
+            new = refreshed(text, arguments.results)
+        except ValueError as error:
+            parser.exit(1, f"error: {page}: {error}\n")
+        if new != text:
+            stale.append(page)
+            if not arguments.check:
+                page.write_text(new, encoding="utf-8")
+    if arguments.check and stale:
+        sys.exit(f"error: {', '.join(map(str, stale))} differ from the results")
+
+
+if __name__ == "__main__":
+    main()
