@@ -51,12 +51,14 @@ class Measured(NamedTuple):
 
     Attributes:
       errors: of the weights as they will be stored, by data set and metric.
+      base: of the base solution alone, that is with all weights zero; None without a base.
       storage: "float16" or "float32".
       change: largest relative change of an error by rounding to half precision.
       train, test: the data sets.
     """
 
     errors: Errors
+    base: Errors | None
     storage: str
     change: float
     train: list[Dataset]
@@ -98,11 +100,15 @@ def measure(trained: Operator, result: Mapping[str, Any], data_root: pathlib.Pat
     rounded = evaluate(jax.tree.map(_rounded, trained.params), mesh, last=True)
     change = _change(errors, rounded)
     half = change <= LARGEST_CHANGE
+    alone = None
+    if config["model"].get("base", "none") != "none":
+        alone = evaluate(jax.tree.map(np.zeros_like, trained.params), mesh, last=True)
     tested = [data.load(path) for path in (*config["data"]["val"], *config["data"]["test"])]
     if (frames := config["evaluation"]["rollout_frames"]) > 1:
         tested = [dataset.with_window(horizon=frames, stride=frames) for dataset in tested]
     return Measured(
         errors=rounded if half else errors,
+        base=alone,
         storage="float16" if half else "float32",
         change=change,
         train=[data.load(path) for path in config["data"]["train"]],
@@ -173,9 +179,12 @@ def card(
         "licence": LICENCE,
     }
     metrics = list(next(iter(measured.errors.values())))
+    columns = {metric: (measured.errors, metric) for metric in metrics}
+    if measured.base:
+        columns["base alone"] = (measured.base, metrics[0])
     rows = [
         f"| {dataset.scale:g} | {_points(dataset)} | {len(dataset)} | "
-        + " | ".join(f"{100 * measured.errors[key][metric]:.2f}" for metric in metrics)
+        + " | ".join(f"{100 * errors[key][metric]:.2f}" for errors, metric in columns.values())
         + " |"
         for key, dataset in sorted(measured.test.items(), key=lambda item: item[1].scale)
     ]
@@ -192,9 +201,10 @@ def card(
         "",
         "Means over all examples. On new problems of the same distributions mean errors stay "
         f"below {MARGIN:g} times these values; the tests of the package check it at two scales.",
+        *(["`base alone` is the first measure with all weights zero."] if measured.base else []),
         "",
-        f"| scale | points | examples | {' | '.join(metrics)} |",
-        "|---|---|---|" + "---|" * len(metrics),
+        f"| scale | points | examples | {' | '.join(columns)} |",
+        "|---|---|---|" + "---|" * len(columns),
         *rows,
         "",
         "## Limits",

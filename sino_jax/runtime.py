@@ -41,11 +41,11 @@ def use_tuned_allocator() -> None:
     """Executes the running program again with glibc's allocator tuned; on Linux CPU, once.
 
     glibc reads these settings when a process starts, hence the re-execution; it is announced on
-    stderr. Nothing happens if the program will run on an accelerator, if the settings are there, or
-    if the environment has ``SINO_JAX_TUNED_ALLOCATOR=0``.
+    stderr. Nothing happens if the program will run on an accelerator or only prints its help, if
+    the settings are there, or if the environment has ``SINO_JAX_TUNED_ALLOCATOR=0``.
     """
     environment = tuned_environment(os.environ)
-    if environment is None:
+    if environment is None or {"-h", "--help"} & set(sys.argv):
         return
     say(
         f"restarting with a tuned memory allocator ({ALLOCATOR_SWITCH}=0 in the environment turns "

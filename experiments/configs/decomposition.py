@@ -46,6 +46,12 @@ PRESETS = {
         "ramp": 8,
         "overlaps": (8, 16, 32, 64, 96),
     },
+    "long": {
+        "samples": 16,
+        "overlap": 64,
+        "ramp": 8,
+        "overlaps": (32, 64),
+    },
     "paper": {
         "samples": 128,
         "overlap": 128,

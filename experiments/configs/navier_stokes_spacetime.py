@@ -14,7 +14,7 @@ A crop keeps the shape of the window, that is space and time have one ratio λ, 
 Re -> λ Re is exact; it is given by its points in x. The paper crops boxes of unequal ratios, of at
 least `smallest_crop` points in x and y and as many frames, past and future together.
 
-Neither ``small`` nor ``long`` has been run since the presets have at least 100 epochs.
+``long`` has not been run since the presets have at least 100 epochs.
 """
 
 from experiments import configs

@@ -4,7 +4,7 @@ from sino_jax.loss.composite import training_loss, training_terms
 from sino_jax.loss.crops import CropDraw, draw_crops
 from sino_jax.loss.infinitesimal import infinitesimal_scale_consistency
 from sino_jax.loss.relative import relative_h1, relative_l2, relative_l2_central_half
-from sino_jax.loss.scale_consistency import scale_consistency, scale_consistency_over_sizes
+from sino_jax.loss.scale_consistency import scale_consistency
 
 __all__ = [
     "CropDraw",
@@ -14,7 +14,6 @@ __all__ = [
     "relative_l2",
     "relative_l2_central_half",
     "scale_consistency",
-    "scale_consistency_over_sizes",
     "training_loss",
     "training_terms",
 ]

@@ -143,35 +143,3 @@ def compare(error_fn: ErrorFn, prediction: Batch, target: Batch) -> PerExample:
             f"got shape {jnp.shape(errors)}"
         )
     return errors
-
-
-def scale_consistency_over_sizes(
-    apply_fn: ApplyFn,
-    params,
-    instance: Instance,
-    *,
-    sizes: Sequence[Count | Sequence[Count]],
-    key: Key,
-    **options,
-) -> PerExample:
-    """`scale_consistency` at a size drawn from a static set, the same for the whole batch.
-
-    The choice is made inside the compiled program (`jax.lax.switch`): one program serves a training
-    run over all sizes, also inside `jax.lax.scan`.
-
-    Keyword args:
-      sizes: candidates for `size`.
-      key: gives the size and the positions.
-      **options: further keyword arguments of `scale_consistency`.
-    """
-    if len(sizes) == 0:
-        raise ValueError("sizes must name at least one size, got none")
-    key_size, key_position = jax.random.split(key)
-    branches = [
-        lambda params, key, size=size: scale_consistency(
-            apply_fn, params, instance, size=size, key=key, **options
-        )
-        for size in sizes
-    ]
-    choice = jax.random.randint(key_size, (), 0, len(sizes))
-    return jax.lax.switch(choice, branches, params, key_position)

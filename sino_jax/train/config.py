@@ -195,11 +195,6 @@ def to_json(config: ConfigLike) -> str:
     return json.dumps(to_dict(config), indent=2, sort_keys=True) + "\n"
 
 
-def from_json(text: str) -> FrozenConfigDict:
-    """Inverse of `to_json` up to lists in the place of tuples."""
-    return FrozenConfigDict(json.loads(text))
-
-
 def reject_unknown(name: str, known: Sequence[str], *, where: str) -> None:
     """Raises a ValueError with the nearest known name unless `name` is one of `known`."""
     if name not in known:

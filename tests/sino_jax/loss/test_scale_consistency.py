@@ -204,41 +204,6 @@ def test_several_sub_domains_are_those_of_a_repeated_batch():
         np.testing.assert_allclose(together, apart.reshape(-1, 4).mean(axis=1), rtol=1e-5)
 
 
-def test_one_compiled_program_serves_all_sizes_also_inside_scan():
-    instance = small_instance()
-    sizes = (5, 7, 9, 11, 13, 17)
-    traces = []
-
-    @jax.jit
-    def run(params, key):
-        traces.append(None)
-
-        def step(carry, key):
-            values = loss.scale_consistency_over_sizes(
-                linear_model, params, instance, sizes=sizes, key=key, equation="darcy"
-            )
-            return carry, values
-
-        return jax.lax.scan(step, None, jax.random.split(key, 20))[1]
-
-    params = jnp.asarray(LINEAR_PARAMS)
-    values = [run(params, jax.random.key(seed)) for seed in range(3)]
-    assert len(traces) == 1
-    assert run._cache_size() == 1
-    # The values are those of the single sizes, all of which occur.
-    keys = jax.random.split(jax.random.key(0), 20)
-    chosen = set()
-    for key, value in zip(keys, values[0], strict=True):
-        key_size, key_position = jax.random.split(key)
-        size = sizes[int(jax.random.randint(key_size, (), 0, len(sizes)))]
-        chosen.add(size)
-        expected = loss.scale_consistency(
-            linear_model, params, instance, size=size, key=key_position, equation="darcy"
-        )
-        np.testing.assert_allclose(value, expected, rtol=1e-5)
-    assert len(chosen) > 3
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -258,16 +223,4 @@ def test_bad_input_is_refused(options, message):
             arguments.pop("instance"),
             key=jax.random.key(0),
             **arguments,
-        )
-
-
-def test_no_sizes_are_refused():
-    with pytest.raises(ValueError, match="sizes must name at least one size"):
-        loss.scale_consistency_over_sizes(
-            linear_model,
-            LINEAR_PARAMS,
-            small_instance(),
-            sizes=(),
-            key=jax.random.key(0),
-            equation="darcy",
         )
