@@ -8,6 +8,7 @@ The result is an ordinary dictionary for `sino_jax.train.fit`: look at it, chang
 
 import dataclasses
 import os
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +17,11 @@ from sino_jax.data import Dataset
 from sino_jax.equations import Equation
 from sino_jax.train import verification
 
-CONSISTENCY = ("none", "sub", "sub+super")
+CONSISTENCY = ("none", "sub", "sub+stretch", "sub+super")
 # Sides of sub-domains relative to the domain's, and the fewest points that they may have.
 CROPS = (1 / 4, 3 / 8, 1 / 2, 3 / 4)
+# In time and in space: Reynolds numbers from a quarter to 2.7 times that of the data.
+STRETCHED_CROPS = ((1, 1 / 2), (1, 0.7), (3 / 4, 1 / 2), (3 / 4, 1), (1 / 2, 1), (3 / 8, 1))
 SMALLEST_CROP = 9
 SUPER_RATE = 1.5
 
@@ -65,8 +68,9 @@ def recipe(
         `sino_jax.equations`.
       model: a name of `sino_jax.models.MODELS`.
       preset: one of `PRESETS`: tiny (seconds, to see whether it runs), small, large.
-      consistency: "sub" adds scale-consistency on sub-domains, "sub+super" also on larger domains
-        (the data continued by reflection), "none" is supervised training alone.
+      consistency: "sub" adds scale-consistency on sub-domains, "sub+stretch" also on those whose
+        sides in time and space differ (Burgers, Navier-Stokes in space-time), "sub+super" also on
+        larger domains (the data continued by reflection), "none" is supervised training alone.
       seed: of weights, batches and crops.
 
     Raises:
@@ -82,11 +86,16 @@ def recipe(
     grids = [dataset.grid for dataset in train]
     sizes = PRESETS[preset]
     loss = _loss(equation, consistency, grids)
+    features = {}
+    if model in ("sino", "sino_u") and consistency == "sub+stretch":
+        # Features that can tell the scales of such crops apart.
+        reference = statistics.geometric_mean(dataset.scale for dataset in train)
+        features = {"scale_embedding": "octaves", "reference_scale": reference}
     verification.check_consistency(train, loss)
     return {
         "seed": seed,
         "equation": equation.name,
-        "model": {"name": model, **_model_sizes(model, sizes, grids)},
+        "model": {"name": model, **_model_sizes(model, sizes, grids), **features},
         "loss": loss,
         "data": {
             "train": _paths(train),
@@ -136,10 +145,29 @@ def _loss(equation: Equation, consistency: str, grids: Sequence[Sequence[int]]) 
             f"consistency must be none for grids of {grids} points: no sub-domain would have "
             f"{SMALLEST_CROP} points a side"
         )
+    boxes = _stretched(equation, grids) if consistency == "sub+stretch" else ()
     return {
-        "sub_sizes": tuple(sorted(sizes)),
+        "sub_sizes": (*sorted(sizes), *boxes),
         "super_rates": (SUPER_RATE,) if consistency == "sub+super" else (),
     }
+
+
+def _stretched(equation: Equation, grids: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Boxes of `STRETCHED_CROPS`, for equations whose law is exact on them."""
+    if not equation.side_powers:
+        raise ValueError(
+            "consistency sub+stretch is for equations whose law is exact on boxes of unequal sides "
+            f"(burgers, navier_stokes_spacetime), got {equation.name}"
+        )
+    boxes = {
+        tuple(
+            round((in_time if axis.name == "t" else in_space) * (points - 1)) + 1
+            for axis, points in zip(equation.axes, grid, strict=True)
+        )
+        for grid in grids
+        for in_time, in_space in STRETCHED_CROPS
+    }
+    return sorted(box for box in boxes if min(box) >= SMALLEST_CROP)
 
 
 def _paths(sets: Sequence[str | os.PathLike | Dataset]) -> tuple[str, ...]:

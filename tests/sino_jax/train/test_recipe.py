@@ -51,6 +51,20 @@ def test_the_model_of_a_recipe_takes_the_inputs_and_the_crops(dataset, model, pr
     assert completed.data.batch_size == 3
 
 
+def test_stretched_sub_domains_reach_smaller_and_larger_scales(dataset):
+    equation = equations.get(dataset.equation)
+    if not equation.side_powers:
+        with pytest.raises(ValueError, match=f"boxes of unequal sides .* got {equation.name}"):
+            recipe.recipe([dataset], consistency="sub+stretch")
+        return
+    config = recipe.recipe([dataset], model="sino", consistency="sub+stretch")
+    low, high = crops.trained_range(equation, [(3.0, dataset.grid)], config["loss"])
+    assert low < 3 / 2 < 3 * 1.9 < high
+    model = config["model"]
+    assert (model["scale_embedding"], model["reference_scale"]) == ("octaves", pytest.approx(3.0))
+    models.build({**equation.model_fields(), **model})
+
+
 def test_small_grids_have_no_sub_domains(tmp_path):
     field = np.ones((2, 8, 8))
     made = data.from_arrays(tmp_path, equation="darcy", coefficient=field, solution=field, scale=1)
