@@ -9,6 +9,7 @@ are of one experiment and its data.
 """
 
 import pathlib
+import textwrap
 from collections.abc import Sequence
 
 from experiments import figures, naming, trained_run
@@ -27,18 +28,23 @@ def draw_predictions(
         raise ValueError(f"--scales must be among {sorted(found)}, got {missing}")
     chosen = [found[scale] for scale in scales or found]
     columns = 2 + len(runs)
-    size = (2.3 * columns, 2.2 * len(chosen))
+    size = (2.4 * columns, 2.4 * len(chosen))
     figure, axes = figures.subplots(len(chosen), columns, size=size)
     for row, dataset in zip(axes, chosen, strict=True):
         solved = [figures.solve(run.operator, dataset, sample=sample) for run in runs]
         limits = figures.signed(*(one.difference for one in solved))
         panels = [(*solved[0].given, {}), (solved[0].truth, "solution", {})]
         panels += [
-            (one.difference, f"{run.row}: {100 * one.error:.1f} %", limits)
+            (one.difference, f"{_lines(run.row)}\n{100 * one.error:.1f} %", limits)
             for run, one in zip(runs, solved, strict=True)
         ]
         figures.draw_panels(figure, row, panels, dataset)
     return figures.save(figure, path)
+
+
+def _lines(label: str) -> str:
+    """A label in lines as wide as a panel; it may also be cut before its parts."""
+    return textwrap.fill(label.replace("+", " +"), 24)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

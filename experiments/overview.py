@@ -54,7 +54,7 @@ PANELS = {
         "Burgers, FNO without and SINO with",
         (
             "FNO",
-            "SINO (tensor kernel)+sub",
+            "SINO (tensor kernel)+sub+stretch (scale_embedding=octaves)",
             "SINO (tensor kernel)+scale",
             "SINO (tensor kernel) on heat base+sub",
             "Solution at Re = 400",

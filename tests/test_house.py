@@ -5,6 +5,7 @@ import builtins
 import importlib.metadata
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -144,3 +145,12 @@ def test_public_names_exist():
             public for public in getattr(module, "__all__", []) if not hasattr(module, public)
         ]
         assert not missing, f"{name}.__all__ names {missing}"
+
+
+def test_the_front_page_of_the_experiments_names_all_modules():
+    directory = ROOT / "experiments"
+    words = set(
+        re.findall(r"\w+", ast.get_docstring(ast.parse((directory / "__init__.py").read_text())))
+    )
+    modules = {path.stem for path in directory.glob("[!_]*.py")}
+    assert {name for name in modules - words if not name.endswith("_figures")} == set()
