@@ -7,7 +7,10 @@ Measured on one core, mean of seeds 0, 1, 2, test data, errors in percent on the
 Re = 100, 200, 400 (trained), 800, 1000; core-minutes:
 
     small,model=fno                     23.9  8.2  1.9  6.4  8.4     5.7
+    small                               20.7  7.3  1.5  6.1  8.2     6.7
     small,consistency=sub               15.7  5.1  2.2  5.5  7.0    11.6
+    small,consistency=sub+stretch,scale_embedding=octaves
+                                         4.0  2.0  1.6  4.2  5.0    14.7
     small,base=heat,consistency=sub      6.9  3.7  2.2  6.1  8.1    12.0
 
 ``long`` has not been run. Axes are ``[t, x]``. Paper sizes: 16 modes in t and 64 in x, width 32, 4

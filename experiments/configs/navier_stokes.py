@@ -11,19 +11,18 @@ batch 10, rate 1e-3, 101 epochs of 50 trajectories of 290 windows on 128² cells
 of at least 32 points. What enters through the window's boundary is unknown, and so is the
 distribution of larger windows: there are sub-domains only.
 
-Measured on one core, mean of seeds 0 and 1, test data at Re = 250, 500, 1000 (trained), 2000, 4000,
-central half; core-minutes:
+Measured on one core, test data at Re = 250, 500, 1000 (trained), 2000, 4000, central half, mean of
+seeds 0, 1, 2 (FNO and last_frame: 0); core-minutes:
 
-    one step    small,model=fno (seed 0)     7.1   6.0  18.5  32.1  36.3    4.5
-                small                        2.6   4.7  13.4  26.4  34.5    4.6
-                small,consistency=sub        2.1   4.8  13.0  27.0  35.4    9.3
-                small,base=last_frame,consistency=sub (seed 0)
+    one step    small,model=fno              7.1   6.0  18.5  32.1  36.3    4.5
+                small                        2.8   4.6  13.5  26.0  34.3    4.5
+                small,consistency=sub        2.0   4.5  12.9  26.6  35.3    9.2
+                small,base=last_frame,consistency=sub
                                              1.4   3.4  11.7  24.7  33.1   12.1
-    ten steps   small                       51.0  31.8  61.8   123   127
-                small,consistency=sub       36.7  25.6  56.9   137   113
+    ten steps   small                       50.2  29.6  72.6   140   138
+                small,consistency=sub       37.2  24.7  56.8   136   131
 
-Persistence has 18 % at Re = 1000. With a third of the windows and half of the width (validation
-data) the model was no better than that. ``long`` has not been run.
+Persistence has 25.3 % at Re = 1000. ``long`` has not been run.
 """
 
 from experiments import configs
