@@ -10,7 +10,9 @@ CONFIGS = {
     "darcy": ("small", "small,consistency=sub", "small,base=harmonic,consistency=sub"),
     "helmholtz": ("small", "small,consistency=sub", "small,base=helmholtz,consistency=sub"),
     "burgers": (
-        *("small,model=fno", "small,consistency=sub", "small,consistency=sub+super"),
+        "small,model=fno",
+        "small,consistency=sub+stretch,scale_embedding=octaves",
+        "small,consistency=sub+super",
         "small,base=heat,consistency=sub",
     ),
     "navier_stokes": ("small", "small,consistency=sub", "small,base=last_frame,consistency=sub"),

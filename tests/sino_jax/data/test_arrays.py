@@ -82,7 +82,7 @@ def problem(**changes):
     ("changes", "message"),
     [
         ({"coefficient": None}, "coefficient is needed by darcy"),
-        ({"coefficient": -arrays(4)[0]}, "coefficient of darcy must be positive, got -2"),
+        ({"coefficient": -arrays(4)[0]}, "coefficient of darcy must be positive, got -1"),
         ({"equation": "burgers"}, "coefficient must be None: burgers has none"),
         ({"solution": arrays(3)[1]}, "the same number of samples"),
         ({"solution": arrays(4, (9, 8))[1]}, "sample 0 must have one grid"),

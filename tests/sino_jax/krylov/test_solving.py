@@ -184,5 +184,5 @@ def test_bad_input(name, options, message):
     instance = Instance(ones, ones, jnp.ones(1))
     with pytest.raises(ValueError, match=message):
         solve(name, instance, **{"tolerance": 1e-3, **options})
-    with pytest.raises(ValueError, match="coefficient must be positive"):
+    with pytest.raises(ValueError, match="coefficient of darcy must be positive, got -1"):
         solve("darcy", instance._replace(coefficient=-ones), tolerance=1e-3)
