@@ -111,8 +111,9 @@ def execute(made: dict[str, Any], *, timeout: int) -> str:
     NotebookClient(node, timeout=timeout, kernel_name="python3", coalesce_streams=True).execute()
     for cell in node.cells:
         cell.metadata.pop("execution", None)  # times, which differ at every build
-    # Warnings name the files that they come from.
-    return nbformat.writes(node).replace(f"{HERE.parent}/", "")
+    # Warnings name the files that they come from; cells are temporary ones.
+    text = nbformat.writes(node).replace(f"{HERE.parent}/", "")
+    return re.sub(r"[^\s\"]*/ipykernel_\d+/\d+\.py", "cell", text)
 
 
 def stale(source: pathlib.Path) -> bool:

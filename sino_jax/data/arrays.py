@@ -142,11 +142,11 @@ def _fields(equation: Equation, dtype: str, **given: Samples | None) -> dict[str
         raise ValueError(f"all fields must have the same number of samples, got {counts}")
     if counts["solution"] == 0:
         raise ValueError("solution must have at least one sample, got none")
-    for values in fields.get("coefficient", ()):
-        equation.check_coefficient("coefficient", values)
     for name, samples in fields.items():
         if bad := [i for i, values in enumerate(samples) if not np.isfinite(values).all()]:
             raise ValueError(f"{name} must be finite, got NaN or infinity in samples {bad[:20]}")
+    for values in fields.get("coefficient", ()):
+        equation.check_coefficient("coefficient", values)
     return fields
 
 
