@@ -2,7 +2,7 @@
 
     python -m experiments.baselines burgers
     python -m experiments.baselines navier_stokes --preset=small --samples=2
-    python -m experiments.baselines navier_stokes --one_step
+    python -m experiments.baselines navier_stokes --without_solver
 
 Errors on the test data of a preset, with the time that one problem takes on this machine:
 
@@ -14,8 +14,8 @@ Errors on the test data of a preset, with the time that one problem takes on thi
 
 Results are kept as those of trained rows are (runs/<experiment>/<preset>/<row>/seed-0/), so that
 ``python -m experiments.tables`` shows them below the others, as untrained; with --write below
-``results`` instead, as those that a campaign keeps. With --one_step, which keeps nothing, every
-window of a trajectory counts, not only those from which rollouts start, and the solver is left out.
+``results`` instead, as those that a campaign keeps. The solver takes minutes to hours for flows;
+--without_solver leaves it out.
 """
 
 import argparse
@@ -105,24 +105,33 @@ def evaluate_on_inputs(
     apply_fn, equation: Equation, dataset: Dataset, *, rollout_frames: int, samples: int
 ) -> tuple[dict[str, float], float]:
     """Mean metrics of an ``apply_fn`` over a data set, and the seconds of one prediction."""
-    metrics_fn = evaluate.error_metrics(apply_fn, equation)
-    single = dataset
+    metrics = _means(evaluate.error_metrics(apply_fn, equation), dataset, samples)
     if rollout_frames > 1:
-        dataset = dataset.with_window(horizon=rollout_frames, stride=rollout_frames)
+        long = dataset.with_window(horizon=rollout_frames, stride=rollout_frames)
         metrics_fn = evaluate.rollout_metrics(apply_fn, equation, rollout_frames)
+        metrics = {**_means(metrics_fn, long, samples), **evaluate.of_first_step(metrics)}
+    one = jax.tree.map(jax.numpy.asarray, dataset.examples([0]))
+    inputs = problem.inputs(equation, one)
+    seconds = median_seconds(jax.jit(functools.partial(apply_fn, None)), inputs, one.scale)
+    return metrics, seconds
+
+
+def _means(metrics_fn: evaluate.MetricsFn, dataset: Dataset, samples: int) -> dict[str, float]:
+    """Over the examples of the first samples."""
     run = jax.jit(functools.partial(metrics_fn, None))
-    per_sample = len(dataset) // dataset.meta["samples"]
-    count = min(len(dataset), samples * per_sample)
+    count = _examples_of(samples, dataset)
     size = max(1, min(count, POINTS_AT_ONCE // math.prod(dataset.grid)))
     values: dict[str, list[np.ndarray]] = {}
     for start in range(0, count, size):
         batch = dataset.examples(np.arange(start, min(start + size, count)))
         for name, errors in run(batch).items():
             values.setdefault(name, []).append(np.asarray(errors))
-    one = jax.tree.map(jax.numpy.asarray, single.examples([0]))
-    inputs = problem.inputs(equation, one)
-    seconds = median_seconds(jax.jit(functools.partial(apply_fn, None)), inputs, one.scale)
-    return {name: float(np.concatenate(v).mean()) for name, v in values.items()}, seconds
+    return {name: float(np.concatenate(parts).mean()) for name, parts in values.items()}
+
+
+def _examples_of(samples: int, dataset: Dataset) -> int:
+    """How many examples the first samples make: each the windows of a trajectory, or itself."""
+    return samples * (len(dataset) // dataset.meta["samples"])
 
 
 def evaluate_simulations(
@@ -134,12 +143,30 @@ def evaluate_simulations(
     samples: int,
 ) -> Iterator[tuple[str, dict[str, float], float]]:
     """Name, mean metrics and seconds of each solve, from the states that the data came from."""
+    single = functools.partial(_simulations, settings, methods=methods, samples=samples)
+    first = single(dataset, rollout_frames=1)
+    if rollout_frames == 1:
+        yield from first
+        return
+    long = single(
+        dataset.with_window(horizon=rollout_frames, stride=rollout_frames),
+        rollout_frames=rollout_frames,
+    )
+    for (name, of_one, seconds), (_, of_rollout, _) in zip(first, long, strict=True):
+        yield name, {**of_rollout, **evaluate.of_first_step(of_one)}, seconds
+
+
+def _simulations(
+    settings: Mapping[str, Any],
+    dataset: Dataset,
+    *,
+    methods: Mapping[str, tuple[float | None, int]],
+    rollout_frames: int,
+    samples: int,
+) -> Iterator[tuple[str, dict[str, float], float]]:
     equation = equations.get(settings["equation"])
     scale, points = float(settings["scale"]), settings["points"]
-    if rollout_frames > 1:
-        dataset = dataset.with_window(horizon=rollout_frames, stride=rollout_frames)
-    per_sample = len(dataset) // dataset.meta["samples"]
-    target = dataset.examples(np.arange(samples * per_sample)).solution
+    target = dataset.examples(np.arange(_examples_of(samples, dataset))).solution
     with jax.enable_x64(True):
         programs = _programs(json.dumps({**settings, **_NOT_COMPILED}), rollout_frames)
         keys = generate.sample_keys(settings, range(samples))
@@ -185,7 +212,7 @@ def rows(
     *,
     data_directory: pathlib.Path,
     samples: int = 0,
-    one_step: bool = False,
+    solver: bool = True,
 ) -> Iterator[tuple[Row, Any]]:
     """The untrained rows of an experiment, each with the experiment's config."""
     module = importlib.import_module(f"experiments.{experiment}")
@@ -196,7 +223,7 @@ def rows(
     sets = {name: data.load(path) for name, path in paths.items()}
     equation, trained = equations.get(experiment), data_config.train_scales
     samples = min(samples or data_config.test_samples, data_config.test_samples)
-    frames = 1 if one_step else config.get("rollout_frames", 1)
+    frames = config.get("rollout_frames", 1)
 
     extent = next(iter(sets.values())).meta["grid"]["extent"]
     for name, apply_fn in on_inputs(equation, trained, extent).items():
@@ -207,7 +234,7 @@ def rows(
                     apply_fn, equation, dataset, rollout_frames=frames, samples=samples
                 )
         yield row, config
-    if one_step or tables.PAPER[experiment][0].table.parameter != "Re":
+    if not solver or tables.PAPER[experiment][0].table.parameter != "Re":
         return
     collected: dict[str, Row] = {}
     methods = by_simulation(experiment, trained[0])
@@ -243,10 +270,7 @@ def report(found: Sequence[Row], experiment: str) -> str:
     """Errors in percent, by the measure of the paper's table, and milliseconds a problem."""
     reference = tables.PAPER[experiment][0]
     scales = sorted({scale for row in found for scale in row.metrics})
-    # Without rollouts there is but one step, which has no name of its own.
     metric = reference.metric
-    if metric not in found[0].metrics[scales[0]]:
-        metric = metric.replace("_first", "")
     head = " | ".join(f"{reference.table.parameter} {scale:g}" for scale in scales)
     lines = [
         f"{tables.METRICS[reference.metric]} in percent, and (milliseconds a problem)",
@@ -274,7 +298,7 @@ def main() -> None:
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("runs"))
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
     parser.add_argument("--write", action="store_true", help="keep the rows below --results")
-    parser.add_argument("--one_step", action="store_true", help="every window, printed only")
+    parser.add_argument("--without_solver", action="store_true", help="no numerical solves")
     arguments = parser.parse_args()
     name, preset = arguments.experiment, arguments.preset
     found = []
@@ -283,11 +307,9 @@ def main() -> None:
         preset,
         data_directory=arguments.data,
         samples=arguments.samples,
-        one_step=arguments.one_step,
+        solver=not arguments.without_solver,
     ):
         found.append(row)
-        if arguments.one_step:
-            continue
         trained = tables.PAPER[name][0].table.trained
         content = result(row, config, trained=trained, samples=arguments.samples)
         place = pathlib.Path(name, preset, naming.file_name(row.name))

@@ -100,6 +100,5 @@ def metrics(
     for region, values in errors.items():
         result[f"relative_l2{region}"] = jnp.stack(values).mean(axis=0)
         if predictions > 1:
-            result[f"relative_l2_first{region}"] = values[0]
             result[f"relative_l2_last{region}"] = values[-1]
     return result

@@ -33,7 +33,7 @@ What is the same in all rows of a preset; a row that changes one of these says s
     base_extent    time and length of the data's window, for base=heat
     initialisation of Fourier models, see `sino_jax.nn.layers.STARTS`
     sub_sizes      points a side of the sub-domains
-    stretched_sizes    points on each axis of the sub-domains of unequal sides
+    stretched_sizes    points on each axis of the sub-domains of unequal sides, as in 50x65+37x65
     sub_count      sub-domains of each example in a step
     sub_weight     of each of them
     super_rates    how much larger super-domains are

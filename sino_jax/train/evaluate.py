@@ -1,7 +1,7 @@
 """Errors of an operator on whole data sets, of any grids and scales, in bounded memory."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -41,10 +41,9 @@ def error_metrics(apply_fn: ApplyFn, equation: Equation) -> MetricsFn:
 def rollout_metrics(apply_fn: ApplyFn, equation: Equation, steps: int) -> MetricsFn:
     """Relative L2 errors of the frames of an autoregressive prediction of `steps` steps.
 
-    Each frame has an error of its own; ``relative_l2`` is their mean, ``relative_l2_first`` that of
-    the first frame, which is predicted from the true past, ``relative_l2_last`` that of the last.
-    All three are given on the whole grid and, ``..._central_half``, on its central half in space.
-    For frames on an axis (space-time problems) a step is a block of frames.
+    Each frame has an error of its own; ``relative_l2`` is their mean, ``relative_l2_last`` that of
+    the last. Both are given on the whole grid and, ``..._central_half``, on its central half in
+    space. For frames on an axis (space-time problems) a step is a block of frames.
     """
 
     def metrics_fn(params, instance):
@@ -60,7 +59,6 @@ def rollout_metrics(apply_fn: ApplyFn, equation: Equation, steps: int) -> Metric
             for region, errors in {"": whole, "_central_half": central}.items()
             for part, value in {
                 "": errors.mean(axis=0),
-                "_first": errors[0],
                 "_last": errors[-1],
             }.items()
         }
@@ -70,6 +68,13 @@ def rollout_metrics(apply_fn: ApplyFn, equation: Equation, steps: int) -> Metric
         return jnp.split(field, steps, axis=-2 if by_axis else -1)
 
     return metrics_fn
+
+
+def of_first_step(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Metrics of single predictions under the names that they have beside those of rollouts."""
+    return {
+        name.replace("relative_l2", "relative_l2_first"): value for name, value in metrics.items()
+    }
 
 
 class Evaluator:

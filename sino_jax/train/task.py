@@ -149,24 +149,31 @@ def _evaluation(
     trained: Sequence[float],
 ) -> Callable[..., Results]:
     frames = config.evaluation.rollout_frames
+    points = config.evaluation.points_per_batch
+
+    def evaluator(metrics_fn: evaluate.MetricsFn) -> Callable[[Mesh], evaluate.Evaluator]:
+        return functools.cache(
+            lambda mesh: evaluate.Evaluator(metrics_fn, mesh, points_per_batch=points)
+        )
+
+    single = evaluator(evaluate.error_metrics(apply_fn, equation))
     if frames > 1:
-        sets = {name: d.with_window(horizon=frames, stride=frames) for name, d in sets.items()}
+        long = {name: d.with_window(horizon=frames, stride=frames) for name, d in sets.items()}
         blocks = [d.window.history for d in sets.values() if d.window.frames == "axis"]
         steps = frames // blocks[0] if blocks else frames
-        metrics_fn = evaluate.rollout_metrics(apply_fn, equation, steps)
-    else:
-        metrics_fn = evaluate.error_metrics(apply_fn, equation)
+        rollouts = evaluator(evaluate.rollout_metrics(apply_fn, equation, steps))
 
-    @functools.cache
-    def evaluator(mesh: Mesh) -> evaluate.Evaluator:
-        points = config.evaluation.points_per_batch
-        return evaluate.Evaluator(metrics_fn, mesh, points_per_batch=points)
+    def errors(params: Params, mesh: Mesh, name: str) -> dict[str, float]:
+        of_one = single(mesh)(params, sets[name])
+        if frames == 1:
+            return of_one
+        return {**rollouts(mesh)(params, long[name]), **evaluate.of_first_step(of_one)}
 
     def run(params: Params, mesh: Mesh, *, last: bool) -> Results:
         # Test data is for the end, unless there is nothing else to watch.
         names = sets if last or not validation else validation
         # Python shows a warning of one text once, however often a run is evaluated.
         scale_range.warn_outside([sets[name].scale for name in names], trained)
-        return {name: evaluator(mesh)(params, sets[name]) for name in names}
+        return {name: errors(params, mesh, name) for name in names}
 
     return run

@@ -38,7 +38,8 @@ def resolve(
     """The locked config that `text` asks for.
 
     Args:
-      text: ``"preset"`` or ``"preset,field=value,..."``. A tuple is written ``4+8``.
+      text: ``"preset"`` or ``"preset,field=value,..."``. A tuple is written ``4+8``, one of tuples
+        ``4x8+8x4``.
       common: fields of all presets.
       presets: for each preset the fields in which it differs.
       more_rules: for the values of fields, beside and before those of `solvers.configs.rules`.
@@ -82,6 +83,12 @@ def _number(text: str) -> int | float:
     return int(value) if value.is_integer() else value
 
 
+def _entry(text: str) -> int | float | tuple[int | float, ...]:
+    """One entry of a tuple: a number, or several for the axes of a box."""
+    numbers = tuple(map(_number, text.split("x")))
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
 def _parse(text: str, default: Any, field: str) -> Any:
     if isinstance(default, str):
         return text
@@ -90,8 +97,8 @@ def _parse(text: str, default: Any, field: str) -> Any:
             raise ValueError(f"{field} takes true or false, got {text!r}")
         return rules.TRUTH[text.lower()]
     try:
-        if isinstance(default, tuple) and all(isinstance(entry, int | float) for entry in default):
-            return tuple(_number(part) for part in text.split("+") if text)
+        if isinstance(default, tuple) and not any(isinstance(entry, str) for entry in default):
+            return tuple(_entry(part) for part in text.split("+") if text)
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, OverflowError, MemoryError, RecursionError):
         value = None
@@ -99,5 +106,7 @@ def _parse(text: str, default: Any, field: str) -> Any:
         value = float(value)
     # A truth value is an int to Python, but not to a reader.
     if type(value) is not type(default):
-        raise ValueError(f"{field} takes a value like {default!r} (tuples as 4+8), got {text!r}")
+        raise ValueError(
+            f"{field} takes a value like {default!r} (tuples as 4+8, boxes as 4x8), got {text!r}"
+        )
     return value

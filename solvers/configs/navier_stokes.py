@@ -23,11 +23,14 @@ COMMON = {
     "stride": 1,
     "train_scales": (1000,),
     "val_scales": (350, 1000, 2800),
-    "test_scales": (250, 500, 1000, 2000, 4000),
+    "test_scales": (250, 500, 1000, 2000, 4000, 10000),
     "block_points": 2**23,
     "limits": {"residual": 1e-5, "growth": 1.1, "tail": 1e-2},
 }
-SMALL_GRIDS = ((250, 64), (350, 80), (500, 96), (1000, 128), (2000, 192), (2800, 224), (4000, 256))
+SMALL_GRIDS = (
+    *((250, 64), (350, 80), (500, 96), (1000, 128), (2000, 192)),
+    *((2800, 224), (4000, 256), (10000, 400)),
+)
 PAPER_GRIDS = (
     *((250, 64), (350, 96), (500, 128), (1000, 256), (2000, 256)),
     *((2800, 384), (4000, 512), (10000, 1024)),
@@ -49,19 +52,18 @@ PRESETS = {
         "frames": 50,
         "train_samples": 12,
         "val_samples": 2,
-        "test_samples": 4,
+        "test_samples": 8,
     },
     "long": {
         "points": SMALL_GRIDS,
         "frames": 70,
         "train_samples": 40,
         "val_samples": 2,
-        "test_samples": 5,
+        "test_samples": 8,
     },
     "paper": {
         "points": PAPER_GRIDS,
         "frames": 300,
-        "test_scales": (250, 500, 1000, 2000, 4000, 10000),
         "train_samples": 50,
         "val_samples": 5,
         "test_samples": 5,

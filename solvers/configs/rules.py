@@ -47,6 +47,15 @@ NAME = Rule(
     lambda x: bool(re.fullmatch(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*", x)),
 )
 
+BOX = Rule(
+    "boxes of whole numbers of points from 2 on, as in 50x65",
+    lambda x: isinstance(x, tuple) and all(_whole(n) and n >= 2 for n in x),
+)
+GRID_OF_SCALE = Rule(
+    "pairs of a scale and its points a side, as in 4x65",
+    lambda x: isinstance(x, tuple) and len(x) == 2 and x[0] > 0 and _whole(x[1]) and x[1] >= 2,
+)
+
 RULES: Mapping[str, Rule] = {
     "name": NAME,
     "seed": at_least(0),
@@ -68,7 +77,9 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(["sub_sizes", "overlap", "overlaps"], at_least(2)),
     **dict.fromkeys(["size", "smallest_crop", "iterations", "evaluate_every"], at_least(0)),
     "super_points": at_least(0),
-    **dict.fromkeys(["learning_rate"], POSITIVE),
+    "stretched_sizes": BOX,
+    "points": GRID_OF_SCALE,
+    **dict.fromkeys(["learning_rate", "base_extent"], POSITIVE),
     **dict.fromkeys(["weight_decay", "clip_norm", "base_shift"], NOT_NEGATIVE),
     **dict.fromkeys(["sub_weight", "super_weight"], NOT_NEGATIVE),
     **dict.fromkeys(["warmup", "super_start", "super_crop"], between(0, 1)),
@@ -96,6 +107,13 @@ def check(field: str, value: Any, rules: Mapping[str, Rule]) -> None:
         if isinstance(entry, float) and not math.isfinite(entry):
             raise ValueError(f"{field} must be finite, got {value!r}")
         rule = rules.get(field)
-        if rule is not None and not rule.test(entry):
+        if rule is not None and not _passes(rule, entry):
             each = "entries of " if isinstance(value, tuple) else ""
             raise ValueError(f"{each}{field} must be {rule.words}, got {value!r}")
+
+
+def _passes(rule: Rule, entry: Any) -> bool:
+    try:
+        return rule.test(entry)
+    except TypeError:  # a box where a number is expected
+        return False

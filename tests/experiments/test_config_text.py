@@ -48,6 +48,10 @@ def test_every_preset_keeps_its_own_rules(package, name):
         ("tiny,n_modes=0+4", "entries of n_modes must be a whole number of at least 1"),
         ("tiny,n_modes=4.5+4", "entries of n_modes must be a whole number"),
         ("tiny,n_modes=4+x", "n_modes takes a value like"),
+        ("tiny,n_modes=4x4", "entries of n_modes must be a whole number"),
+        ("tiny,stretched_sizes=9", "entries of stretched_sizes must be boxes of whole numbers"),
+        ("tiny,stretched_sizes=9x1", "entries of stretched_sizes must be boxes of whole numbers"),
+        ("tiny,base_extent=1x2", "entries of base_extent must be a positive number"),
         ("tiny,padding=-0.5", "padding must be a number from 0 to 4, got -0.5"),
         ("tiny,clip_norm=-1", "clip_norm must be a number of at least 0, got -1.0"),
         ("tiny,ema_decay=1", "ema_decay must be a number from 0 to less than 1, got 1.0"),
@@ -70,9 +74,18 @@ def test_experiments_refuse_what_cannot_be_meant(text, message):
     assert "\n" not in str(raised.value)
 
 
+def test_boxes_are_written_with_an_x():
+    config = get("experiments", "burgers", "small,stretched_sizes=50x65+19x128")
+    assert config.stretched_sizes == ((50, 65), (19, 128))
+    data = get("solvers", "navier_stokes", "tiny,points=100x48+200x64+400x96")
+    assert data == get("solvers", "navier_stokes", "tiny")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("tiny,points=100x48.5", "entries of points must be pairs of a scale and its points"),
+        ("tiny,points=48", "entries of points must be pairs of a scale and its points"),
         ("tiny,dtype=int8", "dtype must be one of float32, float64, got 'int8'"),
         ("tiny,equation=burgers", "equation is 'darcy' here"),
         ("tiny,train_samples=0", "train_samples must be a whole number of at least 1"),

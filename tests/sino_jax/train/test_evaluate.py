@@ -7,7 +7,9 @@ import pytest
 
 from sino_jax import checkpoint, data, equations
 from sino_jax.rollout import rollout
+from sino_jax.train import config as configs
 from sino_jax.train import evaluate, parallel
+from sino_jax.train import task as tasks
 from sino_jax.types import Instance
 from tests import training_runs as runs
 
@@ -78,19 +80,23 @@ def test_a_space_time_rollout_reads_the_boundary_of_its_own_block():
         rollout(sum_of_past_and_low_side, None, instance, equation=equation, steps=4)
 
 
-def test_rollout_errors_grow_as_the_closed_form_says(tmp_path):
-    times = np.arange(40)
+def write_decay(path, factors, *, split="test"):
+    """Three trajectories of 40 frames, each of which is the one before times a factor."""
     start = np.random.default_rng(0).uniform(1, 2, (3, 1, 6, 6))
-    trajectory = start * DECAY ** times.reshape(1, -1, 1, 1)
+    trajectory = start * np.cumprod([1.0, *factors]).reshape(1, -1, 1, 1)
     window = {"history": 10, "horizon": 1, "stride": 1, "frames": "channel", "dt": 0.1}
-    path = runs.write_dataset(
-        tmp_path / "test-500",
+    return runs.write_dataset(
+        path,
         {"trajectory": trajectory},
         equation="navier_stokes",
         scale=500.0,
-        split="test",
+        split=split,
         window=window,
     )
+
+
+def test_rollout_errors_grow_as_the_closed_form_says(tmp_path):
+    path = write_decay(tmp_path / "test-500", [DECAY] * 39)
     dataset = data.load(path).with_window(horizon=5, stride=5)
     wrong = 0.95
     metrics_fn = evaluate.rollout_metrics(
@@ -100,12 +106,30 @@ def test_rollout_errors_grow_as_the_closed_form_says(tmp_path):
     result = evaluator(jnp.float32(wrong), dataset)
     growth = (wrong / DECAY) ** np.arange(1, 6) - 1
     np.testing.assert_allclose(result["relative_l2"], growth.mean(), rtol=1e-4)
-    np.testing.assert_allclose(result["relative_l2_first"], growth[0], rtol=1e-4)
     np.testing.assert_allclose(result["relative_l2_last"], growth[-1], rtol=1e-4)
     # The factor is the same everywhere, and so are relative errors.
-    for part in ("", "_first", "_last"):
+    for part in ("", "_last"):
         central, whole = (result[f"relative_l2{part}{region}"] for region in ("_central_half", ""))
         np.testing.assert_allclose(central, whole, rtol=1e-4)
+
+
+def test_one_step_is_scored_on_every_window_beside_rollouts(tmp_path):
+    factors = np.random.default_rng(1).uniform(0.5, 0.9, 39)
+    paths = [[write_decay(tmp_path / split, factors, split=split)] for split in ("train", "test")]
+    model = {"name": "fno", "n_modes": (2, 2), "hidden_channels": 4, "n_layers": 1}
+    model |= {"base": "last_frame", **equations.get("navier_stokes").model_fields()}
+    config = runs.config(*paths, model=model, evaluation={"rollout_frames": 10})
+    config["equation"] = "navier_stokes"
+    task = tasks.build(configs.complete(config))
+    # With all weights zero the model repeats the last frame.
+    params = jax.tree.map(jnp.zeros_like, task.init(jax.random.key(0)))
+    (result,) = task.evaluate(params, parallel.data_mesh(), last=True).values()
+    predicted = factors[9:]
+    one_step = np.mean(1 / predicted - 1)
+    np.testing.assert_allclose(result["relative_l2_first"], one_step, rtol=1e-4)
+    np.testing.assert_allclose(result["relative_l2_first_central_half"], one_step, rtol=1e-4)
+    last = np.mean([1 / np.prod(predicted[start : start + 10]) - 1 for start in (0, 10, 20)])
+    np.testing.assert_allclose(result["relative_l2_last"], last, rtol=1e-4)
 
 
 def test_a_rollout_needs_a_past():
