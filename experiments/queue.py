@@ -37,6 +37,11 @@ class Row(NamedTuple):
     kept: pathlib.Path
 
     @property
+    def data(self) -> str:
+        """The name of its data sets, of one equation and config."""
+        return f"{self.config.equation} {self.config.data}"
+
+    @property
     def name(self) -> str:
         preset = self.workdir.parent.parent.name
         return f"{self.experiment} {preset}: {naming.label(self.config)}, {self.workdir.name}"
@@ -132,13 +137,12 @@ class Queue:
             process.process.wait()
 
     def _start(self, worker: int) -> Process | None:
-        making = {process.row.config.data for process in self.under_way if process.lock is None}
+        making = {process.row.data for process in self.under_way if process.lock is None}
         for row in self.left():
-            key = f"{row.config.equation} {row.config.data}"
-            if row.config.data in making:
+            if row.data in making:
                 continue
             row.workdir.mkdir(parents=True, exist_ok=True)
-            if key not in self._data_done:
+            if row.data not in self._data_done:
                 log = row.workdir / "data.txt"
                 return Process(row, self._run(worker, self._data_command(row), log), worker, log)
             if (lock := _locked(row.workdir / LOCK)) is None:
@@ -155,9 +159,9 @@ class Queue:
         row, code = process.row, process.process.wait()
         if process.lock is None:
             if code == 0:
-                self._data_done.add(f"{row.config.equation} {row.config.data}")
+                self._data_done.add(row.data)
                 return f"data of {row.name}: ready"
-            self._failed += [r.workdir for r in self.rows if r.config.data == row.config.data]
+            self._failed += [other.workdir for other in self.rows if other.data == row.data]
             return f"data of {row.name}: failed, see {process.log}"
         process.lock.close()
         if code == 0 and (result := self.done(row)):
