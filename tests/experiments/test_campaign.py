@@ -149,6 +149,28 @@ def test_a_failed_row_does_not_stop_the_others(rows, places, monkeypatch):
     assert "0 of 2 rows done" in queue_report.table(state)
 
 
+def test_data_of_one_equation_holds_up_no_row_of_another(tmp_path, places, monkeypatch):
+    (tmp_path / "two.txt").write_text("darcy tiny\nburgers tiny\n")
+    darcy, burgers = queue.read(tmp_path / "two.txt", places)
+    stand_in(monkeypatch, "import time; time.sleep(100)")
+    gate = tmp_path / "gate"
+    wait = f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.05)"
+    programs = {"darcy": f"{wait}\nraise SystemExit(3)", "burgers": "pass"}
+    monkeypatch.setattr(
+        queue.Queue,
+        "_data_command",
+        lambda self, row: [sys.executable, "-c", programs[row.experiment]],
+    )
+    places.cores *= 2
+    state = queue.Queue([darcy, burgers], places)
+    wait_for(state, lambda: any(process.lock for process in state.under_way))
+    assert [process.row.experiment for process in state.under_way] == ["darcy", "burgers"]
+    gate.touch()
+    wait_for(state, state.failed)
+    assert state.failed() == [darcy]
+    state.interrupt()
+
+
 def test_processes_are_bound_to_their_cores_and_stopped(rows, places, monkeypatch):
     core = min(os.sched_getaffinity(0))
     places.cores = [frozenset({core})]
