@@ -1,8 +1,8 @@
 """Decaying turbulence, frame by frame, across Reynolds numbers: one row of the paper's Table 2.
 
-Errors are those of rollouts: of the first frame, which is predicted from the true past (what the
-paper's numbers can be compared with), of the last one, and the mean over all frames; each on the
-whole window and on its central half, which is what the paper scores.
+Errors of one step from the true past, over all windows of the test trajectories (what the paper's
+numbers can be compared with), and of rollouts: of the last frame, and the mean over all frames;
+each on the whole window and on its central half, which is what the paper scores.
 
 python -m experiments.navier_stokes --config=experiments/configs/navier_stokes.py:small,model=fno
 python -m experiments.navier_stokes \

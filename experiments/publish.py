@@ -104,8 +104,6 @@ def measure(trained: Operator, result: Mapping[str, Any], data_root: pathlib.Pat
     if config["model"].get("base", "none") != "none":
         alone = evaluate(jax.tree.map(np.zeros_like, trained.params), mesh, last=True)
     tested = [data.load(path) for path in (*config["data"]["val"], *config["data"]["test"])]
-    if (frames := config["evaluation"]["rollout_frames"]) > 1:
-        tested = [dataset.with_window(horizon=frames, stride=frames) for dataset in tested]
     return Measured(
         errors=rounded if half else errors,
         base=alone,
@@ -188,6 +186,14 @@ def card(
         + " |"
         for key, dataset in sorted(measured.test.items(), key=lambda item: item[1].scale)
     ]
+    notes = []
+    if (frames := configs.complete(trained.meta["config"]).evaluation.rollout_frames) > 1:
+        notes.append(
+            f"`relative_l2_first` is the error of one step; the others are those of {frames} "
+            "steps in a row, from examples that do not overlap."
+        )
+    if measured.base:
+        notes.append("`base alone` is the first measure with all weights zero.")
     lines = [
         f"# {name}",
         "",
@@ -201,7 +207,7 @@ def card(
         "",
         "Means over all examples. On new problems of the same distributions mean errors stay "
         f"below {MARGIN:g} times these values; the tests of the package check it at two scales.",
-        *(["`base alone` is the first measure with all weights zero."] if measured.base else []),
+        *notes,
         "",
         f"| scale | points | examples | {' | '.join(columns)} |",
         "|---|---|---|" + "---|" * len(columns),
