@@ -105,7 +105,7 @@ def _short(value: Any) -> str:
         value = np.asarray(value).ravel()[:4].tolist()
     text = " ".join(str(value).split())
     # Temporary directories have names of their own in every run.
-    text = re.sub(rf"{tempfile.gettempdir()}/tmp\w+", "/tmp", text)
+    text = re.sub(rf"{tempfile.gettempdir()}/tmp\w+", "…", text)
     return re.sub(r"process \d+ on [^\s:]+", "process N on HOST", text)[:110]
 
 
