@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sino_jax import base, channels
+from sino_jax.base import in_time
 from sino_jax.equations import Equation
 from sino_jax.types import ApplyFn
 from solvers import darcy, helmholtz
@@ -28,25 +29,21 @@ def extrapolation(equation: Equation, order: int) -> ApplyFn:
     def apply_fn(params, inputs, scale):
         del params, scale
         past = inputs[..., : equation.coefficient_channels]
-        frames = past if by_axis else past[..., None]
-        weights = jnp.asarray(
-            polynomial_weights(order, frames.shape[-2] if by_axis else 1), inputs.dtype
-        )
-        future = jnp.einsum("mj,...jc->...mc", weights, frames[..., -order - 1 :, :])
-        return future if by_axis else future[..., 0]
+        if not by_axis:
+            return in_time.polynomial(past[..., None], order, ahead=1)[..., 0]
+        return in_time.polynomial(past, order, ahead=past.shape[-2])
 
     return apply_fn
 
 
-def polynomial_weights(order: int, ahead: int) -> np.ndarray:
-    """``[ahead, order + 1]``: the frame 1 ... `ahead` steps on from the last ones, oldest first."""
-    nodes = np.arange(-order, 1)
-    targets = np.arange(1, ahead + 1)[:, None]
-    columns = []
-    for j, node in enumerate(nodes):
-        others = np.delete(nodes, j)
-        columns.append(np.prod((targets - others) / (node - others), axis=1))
-    return np.stack(columns, axis=1)
+def extrapolation_with_boundary(equation: Equation, order: int) -> ApplyFn:
+    """`extrapolation` corrected by the boundary values of the frames that are predicted."""
+
+    def one(inputs):
+        past, given = equation.split(inputs)
+        return base.extrapolation(past, given, order=order)
+
+    return lambda params, inputs, scale: jax.vmap(one)(inputs)
 
 
 def first_frame(equation: Equation) -> ApplyFn:
