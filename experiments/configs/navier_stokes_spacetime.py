@@ -12,7 +12,8 @@ rate 1e-3, 100 epochs of 50 trajectories at Re = 1000.
 
 A crop keeps the shape of the window, that is space and time have one ratio λ, for which the law
 Re -> λ Re is exact; it is given by its points in x. The paper crops boxes of unequal ratios, of at
-least `smallest_crop` points in x and y and as many frames, past and future together.
+least `smallest_crop` points in x and y and as many frames, past and future together. Stretched
+crops are such boxes, with their exact law (λ²/μ) Re: those of ``small`` have Re from 242 to 2143.
 
 ``long`` has not been run since the presets have at least 100 epochs.
 """
@@ -62,6 +63,7 @@ PRESETS = {
         "sino_modes": (8, 8, 6),
         "sino_channels": 12,
         "sub_sizes": (24, 32, 40, 48),
+        "stretched_sizes": ((64, 64, 12), (64, 64, 8), (48, 48, 16), (32, 32, 16)),
     },
     "long": {
         "data": "long",
