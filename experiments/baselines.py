@@ -85,20 +85,12 @@ def on_inputs(
             "First frame": classical.first_frame(equation),
             "Heat equation": classical.heat_solution(equation, extent=extent),
         }
-    rows = {
+    return {
         "Persistence" if order == 0 else f"Extrapolation of order {order}": (
             classical.extrapolation(equation, order)
         )
         for order in range(4)
     }
-    if equation.sides:
-        rows |= {
-            f"Extrapolation of order {order}, with the boundary": (
-                classical.extrapolation_with_boundary(equation, order)
-            )
-            for order in (1, 2)
-        }
-    return rows
 
 
 def by_simulation(equation: str, trained: float) -> dict[str, tuple[float | None, int]]:

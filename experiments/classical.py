@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float
 
 from sino_jax import base, channels
-from sino_jax.base import in_time
 from sino_jax.equations import Equation
 from sino_jax.types import ApplyFn
 from solvers import darcy, helmholtz
@@ -30,20 +29,10 @@ def extrapolation(equation: Equation, order: int) -> ApplyFn:
         del params, scale
         past = inputs[..., : equation.coefficient_channels]
         if not by_axis:
-            return in_time.polynomial(past[..., None], order, ahead=1)[..., 0]
-        return in_time.polynomial(past, order, ahead=past.shape[-2])
+            return base.extrapolation(past[..., None], order, ahead=1)[..., 0]
+        return base.extrapolation(past, order, ahead=past.shape[-2])
 
     return apply_fn
-
-
-def extrapolation_with_boundary(equation: Equation, order: int) -> ApplyFn:
-    """`extrapolation` corrected by the boundary values of the frames that are predicted."""
-
-    def one(inputs):
-        past, given = equation.split(inputs)
-        return base.extrapolation(past, given, order=order)
-
-    return lambda params, inputs, scale: jax.vmap(one)(inputs)
 
 
 def first_frame(equation: Equation) -> ApplyFn:

@@ -8,7 +8,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from experiments import configs
-from sino_jax import augment, equations
+from sino_jax import augment, equations, models
 from sino_jax.models import network
 from sino_jax.train import config as train_config
 from sino_jax.train import overrides
@@ -83,8 +83,8 @@ def base_options(config: ConfigDict) -> dict[str, Any]:
     """Fields of `models.build` about the base solution, and what a model without one centres."""
     if config.base == "none":
         return {"centred": True} if config.centred else {}
-    if config.base == "last_frame":
-        return {"base": "last_frame"}
+    if config.base in models.ON_FRAMES:
+        return {"base": config.base}
     if config.base == "heat":
         return {"base": "heat", "base_extent": config.base_extent}
     fields = ("base", "base_iterations", "base_gate", "base_centred")

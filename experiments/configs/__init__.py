@@ -73,6 +73,7 @@ from typing import Any
 import ml_collections
 
 from experiments import models
+from sino_jax.models import BASES
 from sino_jax.train import overrides
 from solvers import configs
 from solvers.configs import rules
@@ -129,7 +130,7 @@ COMMON = {
 # What only experiments have words for.
 RULES = {
     "model": rules.one_of(*models.LABELS),
-    "base": rules.one_of("none", "coons", "harmonic", "helmholtz", "heat", "last_frame"),
+    "base": rules.one_of(*BASES),
     "scale_embedding": rules.one_of("mlp", "octaves", "inverse_powers", "powers"),
     "stride": rules.at_least(0),  # of a data set it is at least 1; here 0 stands for that one
 }

@@ -24,6 +24,7 @@ from sino_jax.models.sino import SINO
 from sino_jax.models.sino_u import SINOU
 from sino_jax.models.unet import UNet
 from sino_jax.models.uno import UNO
+from sino_jax.models.with_extrapolation import WithExtrapolation
 from sino_jax.models.with_heat_base import WithHeatBase
 from sino_jax.models.with_last_frame import WithLastFrame
 
@@ -36,7 +37,9 @@ MODELS: dict[str, type[nn.Module]] = {
     "cno": CNO,
     "fno_unet": FNOUNet,
 }
-BASES = ("none", *with_base.BASES, "heat", "last_frame")
+# Bases of frames, that a model adds to and does nothing else with.
+ON_FRAMES = {"last_frame": WithLastFrame, "extrapolation": WithExtrapolation}
+BASES = ("none", *with_base.BASES, "heat", *ON_FRAMES)
 
 
 def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
@@ -61,9 +64,9 @@ def build(config: Mapping[str, Any] | ConfigDict) -> nn.Module:
     base = fields.pop("base", "none")
     if base == "heat":
         return _on_heat_base(name, fields)
-    if base == "last_frame":
+    if base in ON_FRAMES:
         model = build({"name": name, **fields})
-        return WithLastFrame(model=model, out_channels=model.out_channels)
+        return ON_FRAMES[base](model=model, out_channels=model.out_channels)
     options = {
         option: fields.pop(f"base_{option}")
         for option in ("shift", "iterations", "gate", "centred")

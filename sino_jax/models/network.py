@@ -44,6 +44,11 @@ def build(
             f"base must not be 'last_frame' for {equation.name}, whose inputs do not end with the "
             "newest frame"
         )
+    if base == "extrapolation" and not equation.axes[-1].anchored:
+        raise ValueError(
+            f"base must not be 'extrapolation' for {equation.name}, whose last axis is not one of "
+            "past and future frames"
+        )
     centred = [name for name in ("centred", "base_centred") if config.get(name)]
     if centred and not equation.free_constant:
         raise ValueError(

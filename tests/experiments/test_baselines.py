@@ -38,24 +38,6 @@ def test_extrapolation_is_exact_for_polynomials_in_time(name, order):
         assert np.abs(wrong - future).max() > 1e-3
 
 
-@pytest.mark.parametrize("order", [1, 2])
-def test_extrapolation_with_the_boundary_takes_it_exactly(order):
-    """A field whose difference to the polynomial is linear in space is continued exactly."""
-    equation, shape = equations.get("navier_stokes_spacetime"), (6, 5, 4)
-    x, y = np.meshgrid(np.linspace(0, 1, 6), np.linspace(0, 1, 5), indexing="ij")
-    waves = np.cos(7 * x * y)[..., None, None] * np.linspace(1, 2, 8)[:, None] ** order
-    entering = (1 + 2 * x - y)[..., None, None] * np.repeat([0, 1], 4)[:, None]
-    field = np.broadcast_to(waves + entering, (6, 5, 8, 2)).astype(np.float32)
-    past, future = field[None, ..., :4, :], field[None, ..., 4:, :]
-    instance = Instance(jnp.asarray(past), None, jnp.ones(1), jnp.asarray(future))
-    inputs = problem.inputs(equation, instance)
-    predicted = classical.extrapolation_with_boundary(equation, order)(None, inputs, None)
-    assert predicted.shape == (1, *shape, 2)
-    np.testing.assert_allclose(predicted, future, atol=2e-5)
-    without = classical.extrapolation(equation, order)(None, inputs, None)
-    assert np.abs(without - future).max() > 1
-
-
 def darcy_batch(n):
     x = jnp.linspace(0, 1, n)
     coefficient = 1 + 0.5 * jnp.sin(3 * x)[:, None] * jnp.cos(2 * x)[None, :]
