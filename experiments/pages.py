@@ -8,9 +8,10 @@ A table that is filled in has a line above it that says which results it shows,
     <!-- errors darcy small -->
 
 with a metric of `experiments.tables` as a third word if it is not that of the paper's table. Its
-first column says the rows: the label of a row of ours, ``paper: FNO+scale`` for one of the paper's,
-or words of your own before the label in a comment, ``FNO with crops <!-- FNO+sub -->``. All other
-cells are made anew: errors at all scales of the results, seeds, and the mean time on one core.
+first column says the rows: the label of a row of ours, ``paper: FNO+scale`` for one of any of the
+paper's tables of that experiment, or words of your own before the label in a comment, ``FNO with
+crops <!-- FNO+sub -->``. All other cells are made anew: errors at all scales of the results, seeds,
+and the mean time on one core.
 """
 
 import argparse
@@ -69,13 +70,21 @@ def _filled(
         first = line.split("|")[1].strip()
         label = found.group(1) if (found := LABEL.search(first)) else first.strip("*")
         if label.startswith(OF_PAPER):
-            published = reference.table.rows[label.removeprefix(OF_PAPER)]
-            of_paper = dict(zip(reference.table.columns, published, strict=True))
-            values, rest = [of_paper.get(column) for column in columns], ["", ""]
+            published = _published(experiment, label.removeprefix(OF_PAPER))
+            values, rest = [published.get(column) for column in columns], ["", ""]
         else:
             values, rest = _ours(known, label, columns, metric or reference.metric)
         made.append(_row([first, *map(_percent, values), *rest]))
     return made
+
+
+def _published(experiment: str, row: str) -> dict[float, float]:
+    """The paper's errors by scale, from the first of its tables of an experiment with the row."""
+    found = [ref.table for ref in tables.PAPER[experiment] if row in ref.table.rows]
+    if not found:
+        rows = dict.fromkeys(row for ref in tables.PAPER[experiment] for row in ref.table.rows)
+        raise ValueError(f"a table asks for the paper's row {row!r}; there are {', '.join(rows)}")
+    return dict(zip(found[0].columns, found[0].rows[row], strict=True))
 
 
 def _ours(

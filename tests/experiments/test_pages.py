@@ -17,6 +17,7 @@ PAGE = """# A page
 | FNO | 99.9 |
 | with crops <!-- FNO+sub --> | |
 | *paper: FNO* | |
+| *paper: Rot.* | |
 | Harmonic solution |
 
 | FNO | another table, which stays as it is |
@@ -30,6 +31,7 @@ EXPECTED = """# A page
 | FNO | 20.0 | 120 | – | 2 | 3.0 |
 | with crops <!-- FNO+sub --> | 0.50 | – | 7.0 | 1 | 5.0 |
 | *paper: FNO* | 3.9 | 3.7 | – |  |  |
+| *paper: Rot.* | 3.1 | 3.0 | – |  |  |
 | Harmonic solution | 18.0 | – | – | untrained |  |
 
 | FNO | another table, which stays as it is |
@@ -60,6 +62,13 @@ def test_marked_tables_are_filled_in_and_others_kept(results):
 def test_a_row_without_results_is_named(results):
     with pytest.raises(ValueError, match="asks for the row 'UNO'; there are FNO, FNO\\+sub"):
         pages.refreshed(PAGE.replace("| FNO | 99.9 |", "| UNO | |"), results)
+
+
+def test_a_row_that_the_paper_does_not_have_is_named(results):
+    with pytest.raises(
+        ValueError, match="asks for the paper's row 'GNO'; there are FNO, FNO\\+sca"
+    ):
+        pages.refreshed(PAGE.replace("paper: Rot.", "paper: GNO"), results)
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
