@@ -64,6 +64,16 @@ PANELS = {
         "Navier-Stokes, SINO-U, one step",
         ("SINO-U", "SINO-U+sub", "", "SINO-U on last frame base+sub", "Persistence"),
     ),
+    "navier_stokes_spacetime": Panel(
+        "Navier-Stokes in space-time, SINO",
+        (
+            "SINO (tensor kernel)",
+            "SINO (tensor kernel)+sub from 32",
+            "",
+            "SINO (tensor kernel) on extrapolation base+sub",
+            "Extrapolation of order 1",
+        ),
+    ),
 }
 
 
@@ -103,22 +113,26 @@ def draw_panel(
 def draw(results: pathlib.Path, preset: str, path: pathlib.Path) -> pathlib.Path:
     """The figure of all equations that have results."""
     found = {name: tables.collect(results / name / preset) for name in PANELS}
-    found = {name: rows for name, rows in found.items() if rows}
+    found = {name: results_of for name, results_of in found.items() if results_of}
     if not found:
         raise ValueError(f"there are no results of the preset {preset} below {results}")
-    figure, axes = figures.subplots((len(found) + 1) // 2, 2, size=(9.0, 3.6 * len(found) / 2))
-    for place, (name, rows) in zip(axes.flat, found.items(), strict=False):
+    rows = (len(found) + 1) // 2
+    figure, axes = figures.subplots(rows, 2, size=(9.0, 3.6 * rows))
+    for place, (name, results_of) in zip(axes.flat, found.items(), strict=False):
         reference = tables.PAPER[name][0]
-        draw_panel(place, rows, PANELS[name], reference.table, metric=reference.metric)
+        draw_panel(place, results_of, PANELS[name], reference.table, metric=reference.metric)
     handles = {
         label: handle
         for place in axes.flat
         for handle, label in zip(*place.get_legend_handles_labels(), strict=True)
     }
     ordered = [label for label in STYLES if label in handles]
-    figure.legend(
-        [handles[label] for label in ordered], ordered, loc="outside lower center", ncols=3
-    )
+    legend = [handles[label] for label in ordered], ordered
+    if len(found) % 2:  # the last place is free
+        axes[-1, -1].axis("off")
+        axes[-1, -1].legend(*legend, loc="center")
+    else:
+        figure.legend(*legend, loc="outside lower center", ncols=3)
     figure.supylabel("relative L2 error")
     return figures.save(figure, path)
 

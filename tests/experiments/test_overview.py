@@ -16,6 +16,11 @@ CONFIGS = {
         "small,base=heat,consistency=sub",
     ),
     "navier_stokes": ("small", "small,consistency=sub", "small,base=last_frame,consistency=sub"),
+    "navier_stokes_spacetime": (
+        "small,kernel=tensor",
+        "small,kernel=tensor,consistency=sub,smallest_crop=32",
+        "small,kernel=tensor,base=extrapolation,consistency=sub",
+    ),
 }
 
 
