@@ -15,49 +15,48 @@ and the mean time on one core.
 """
 
 import argparse
+import functools
 import pathlib
 import re
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments import outcome, tables
 
 PAGES = (pathlib.Path("README.md"), pathlib.Path("docs/results.md"))
-MARK = re.compile(r"<!-- errors (\S+) (\S+)(?: (\S+))? -->")
+MARKED = re.compile(
+    r"^(?P<mark><!-- errors (?P<experiment>\S+) (?P<preset>\S+)(?: (?P<metric>\S+))? -->\s*\n)"
+    r"(?P<table>(?:\|.*\n)+)",
+    re.MULTILINE,
+)
 LABEL = re.compile(r"<!-- (.+) -->\s*$")
 OF_PAPER = "paper: "
 
 
 def refreshed(text: str, results: pathlib.Path) -> str:
     """A page whose marked tables show the results below a directory."""
-    return "\n".join(_lines(text.split("\n"), results))
+    collect = functools.cache(lambda of: tables.collect(results / of))
 
+    def filled(found: re.Match) -> str:
+        known = collect(pathlib.Path(found["experiment"], found["preset"]))
+        reference = tables.PAPER[found["experiment"]]
+        rows = found["table"].splitlines()
+        table = _filled(rows, known, reference, found["metric"] or reference[0].metric)
+        return found["mark"] + "\n".join([*table, ""])
 
-def _lines(lines: Sequence[str], results: pathlib.Path) -> Iterator[str]:
-    waiting = iter(lines)
-    for line in waiting:
-        yield line
-        if mark := MARK.fullmatch(line.strip()):
-            table = []
-            for line in waiting:
-                if not line.startswith("|"):
-                    if table:
-                        yield from _filled(table, results, *mark.groups())
-                        yield line
-                        break
-                    yield line
-                else:
-                    table.append(line)
+    return MARKED.sub(filled, text)
 
 
 def _filled(
-    table: Sequence[str], results: pathlib.Path, experiment: str, preset: str, metric: str | None
+    rows: Sequence[str],
+    known: Sequence[Mapping[str, Any]],
+    references: Sequence[tables.Reference],
+    metric: str,
 ) -> list[str]:
     """The table with its first column as it was, and the other cells from the results."""
-    reference = tables.PAPER[experiment][0]
-    known = tables.collect(results / experiment / preset)
+    reference = references[0]
     columns = sorted({scale for result in known for scale in outcome.errors_by_scale(result)})
     scales = [f"{column:g}" for column in columns]
     scales = [
@@ -66,23 +65,23 @@ def _filled(
     ]
     head = ["", f"{reference.table.parameter} {scales[0]}", *scales[1:], "seeds", "core-minutes"]
     made = [_row(head), "|" + "---|" * len(head)]
-    for line in table[2:]:
-        first = line.split("|")[1].strip()
+    for row in rows[2:]:
+        first = row.split("|")[1].strip()
         label = found.group(1) if (found := LABEL.search(first)) else first.strip("*")
         if label.startswith(OF_PAPER):
-            published = _published(experiment, label.removeprefix(OF_PAPER))
+            published = _published(references, label.removeprefix(OF_PAPER))
             values, rest = [published.get(column) for column in columns], ["", ""]
         else:
-            values, rest = _ours(known, label, columns, metric or reference.metric)
+            values, rest = _ours(known, label, columns, metric)
         made.append(_row([first, *map(_percent, values), *rest]))
     return made
 
 
-def _published(experiment: str, row: str) -> dict[float, float]:
+def _published(references: Sequence[tables.Reference], row: str) -> dict[float, float]:
     """The paper's errors by scale, from the first of its tables of an experiment with the row."""
-    found = [ref.table for ref in tables.PAPER[experiment] if row in ref.table.rows]
+    found = [reference.table for reference in references if row in reference.table.rows]
     if not found:
-        rows = dict.fromkeys(row for ref in tables.PAPER[experiment] for row in ref.table.rows)
+        rows = dict.fromkeys(row for reference in references for row in reference.table.rows)
         raise ValueError(f"a table asks for the paper's row {row!r}; there are {', '.join(rows)}")
     return dict(zip(found[0].columns, found[0].rows[row], strict=True))
 

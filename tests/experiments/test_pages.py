@@ -74,5 +74,5 @@ def test_a_row_that_the_paper_does_not_have_is_named(results):
 @pytest.mark.parametrize("page", pages.PAGES)
 def test_the_pages_of_the_repository_are_up_to_date(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert pages.MARK.search(text)
+    assert pages.MARKED.search(text)
     assert pages.refreshed(text, ROOT / "results") == text
