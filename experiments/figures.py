@@ -28,6 +28,8 @@ from sino_jax.train import logging as logs
 
 # Parts of the training loss and how their curves are drawn.
 LOSS_PARTS = {"supervised": "-", "sub_domain": "--", "super_domain": ":"}
+# Those of Okabe and Ito without yellow, which colour-blind readers can tell apart.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 # A legend of more rows stands beside the curves, not among them.
 MOST_ROWS_WITHIN = 4
 
@@ -73,17 +75,18 @@ def training_curves(workdirs: Mapping[str, pathlib.Path], path: pathlib.Path) ->
         if not entries:
             raise ValueError(f"{workdir} has no record of a training")
         for part, style in LOSS_PARTS.items():
-            points = [(entry["step"], entry[part]) for entry in entries if part in entry]
+            points = [(entry["step"], 100 * entry[part]) for entry in entries if part in entry]
             if points:
                 axes.plot(
                     *zip(*points, strict=True),
                     linestyle=style,
-                    color=f"C{number % 10}",
+                    color=f"C{number}",
                     marker="o" if len(points) == 1 else None,
                     label=f"{label}, {part.replace('_', '-')}",
                 )
-    axes.set(yscale="log", xlabel="step", ylabel="part of the loss (relative L2)")
-    axes.grid(visible=True, which="both", alpha=0.3)
+    axes.set(yscale="log", xlabel="step", ylabel="part of the loss, relative L2")
+    percent_ticks(axes)
+    axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize=8)
     return save(figure, path)
 
@@ -203,11 +206,26 @@ def subplots(rows: int, columns: int, *, size: tuple[float, float]):
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=COLOURS)
     return pyplot.subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
 
 
+def percent_ticks(axes) -> None:
+    """Few plain numbers on a logarithmic axis of percent."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = axes.get_ylim()
+    if high < 10 * low:
+        ticks = MaxNLocator(5).tick_values(low, high)
+    else:
+        ticks = [step * 10.0**power for power in range(-8, 5) for step in (1, 2, 5)]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    axes.set_yticks(ticks, [f"{tick:g} %" for tick in ticks])
+    axes.set_yticks([], minor=True)
+
+
 def figure_colours() -> tuple:
-    """Twenty colours, for more curves than the usual ten."""
+    """Twenty colours, for more curves than the usual seven."""
     import matplotlib
 
     return matplotlib.colormaps["tab20"].colors

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments import models
-from experiments.figures import save, subplots
+from experiments.figures import percent_ticks, save, subplots
 
 # Field of a row's cost, its unit in those of the field, and the words for it.
 COSTS = {
@@ -58,7 +58,8 @@ def error_against_cost(rows: Sequence[Any], path: pathlib.Path) -> pathlib.Path:
                 costs = [row.cost(field) / unit for row in own]
                 style = {"marker": "o", "color": colour, "label": models.LABELS[model]}
                 panel.errorbar(costs, errors[:, 0], yerr=bars, capsize=2, **style)
-        panel.set(xscale="log", yscale="log", xlabel=words, ylabel="one-step relative L2 error (%)")
+        panel.set(xscale="log", yscale="log", xlabel=words, ylabel="one-step relative L2 error")
+        percent_ticks(panel)
         panel.grid(visible=True, which="both", alpha=0.3)
     axes[0, 0].legend(fontsize=8)
     return save(figure, path)
@@ -77,9 +78,10 @@ def error_against_resolution(
         panel.plot(sizes, errors, linestyle=style, marker="o", color=colour, label=name)
     ticks = sorted({row.seen for line in lines.values() for row in line})
     panel.set(xscale="log", yscale="log", xlabel="training resolution (points a side)")
-    panel.set_ylabel("one-step relative L2 error (%)")
+    panel.set_ylabel("one-step relative L2 error")
+    percent_ticks(panel)
     panel.set_xticks(ticks, [str(tick) for tick in ticks])
-    panel.minorticks_off()
+    panel.set_xticks([], minor=True)
     panel.grid(visible=True, which="both", alpha=0.3)
     panel.legend(fontsize=8)
     return save(figure, path)

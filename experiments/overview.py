@@ -99,14 +99,11 @@ def draw_panel(
     for scale in table.trained:
         axes.axvline(scale, color="#009E73", linestyle=":", linewidth=1.5)
     axes.set(xscale="log", yscale="log", title=panel.title, xlabel=table.parameter)
-    low, high = axes.get_ylim()
-    steps = (1, 2, 5, 10, 20, 50, 100, 200)
-    ticks = [tick for tick in steps if low <= tick <= high]
-    axes.set_yticks(ticks, [f"{tick} %" for tick in ticks])
+    figures.percent_ticks(axes)
     known = {scale for runs in rows.values() for run in runs for scale in run}
     shown = [scale for scale in table.columns if scale in known]
     axes.set_xticks(shown, [f"{scale:g}" for scale in shown])
-    axes.minorticks_off()
+    axes.set_xticks([], minor=True)
     axes.grid(visible=True, alpha=0.25)
 
 
