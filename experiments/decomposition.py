@@ -7,11 +7,13 @@
 
 A Darcy model trained at scale 4 solves problems of scale 16 on four times its grid: at once
 (iteration 0), and then on overlapping patches; a Helmholtz model trained up to k = 25 problems of
-k = 50. Compared are the paper's layout, other overlaps, a start from
-zeros, several levels, and patches of the size of the training grid. Results and figures go below
-the run's directory, with --write to ``results/decomposition/<preset>/``.
+k = 50. Compared are the paper's layout, other overlaps, a start from zeros, several levels, patches
+of the size of the training grid, and the numerical solver in place of the model on all patches:
+what the iteration makes of the same start if nothing is wrong on a patch. Results and figures go
+below the run's directory, with --write to ``results/decomposition/<preset>/``.
 """
 
+import functools
 import importlib
 import math
 import pathlib
@@ -25,11 +27,12 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from experiments import decomposition_figures, figures, paper, tables, trained_run
+from experiments import classical, decomposition_figures, figures, paper, tables, trained_run
 from experiments.configs import decomposition as configs
 from experiments.trained_run import TrainedRun
 from sino_jax import data, decomposition, partition, runtime
 from sino_jax.data import Dataset
+from sino_jax.equations import Equation
 from sino_jax.loss import relative_l2
 from sino_jax.operator import POINTS_PER_CALL
 from sino_jax.problem import predict
@@ -52,12 +55,14 @@ class Layout(NamedTuple):
 class Variant(NamedTuple):
     """One way to refine: a start, "coarse" or "zeros", and the layout of every iteration.
 
-    With a memory (`sino_jax.decomposition.refine`) all layouts must be the same.
+    With a memory (`sino_jax.decomposition.refine`) all layouts must be the same. If it is exact,
+    the patches are solved by the numerical solver.
     """
 
     start: str
     layouts: tuple[Layout, ...]
     memory: int = 0
+    exact: bool = False
 
 
 def large_data(equation: str, text: str, ratio: int) -> tuple[ConfigDict, str]:
@@ -99,6 +104,8 @@ def variants(config: ConfigDict, training_grid: int, points: int) -> dict[str, V
     result["training-size patches, accelerated"] = Variant(
         "coarse", (layout,) * count, config.memory
     )
+    for name in (PAPER_LAYOUT, "training-size patches"):
+        result[f"{name}, solver"] = result[name]._replace(exact=True)
     return result
 
 
@@ -113,13 +120,14 @@ def estimates(
         estimate = jnp.zeros_like(instance.boundary)
     yield _timed(estimate, begin)
     points = math.prod(instance.boundary.shape[1:-1])
+    on_patches = _solver(equation) if variant.exact else apply_fn
     first = estimate
     for i, layout in enumerate(variant.layouts, start=1):
         begin = time.perf_counter()
         # An accelerated iteration needs the former ones: it begins anew, with one more of them.
         iterations, start = (i, first) if variant.memory else (1, estimate)
         estimate = decomposition.refine(
-            apply_fn,
+            on_patches,
             params,
             instance.coefficient,
             instance.boundary,
@@ -134,6 +142,18 @@ def estimates(
             patches_per_call=max(1, POINTS_PER_CALL * layout.patches**2 // points),
         )
         yield _timed(estimate, begin, iterations)
+
+
+@functools.cache
+def _solver(equation: Equation) -> ApplyFn:
+    """The numerical solver of the equation, in double precision."""
+    compiled = jax.jit(classical.elliptic_solver(equation))
+
+    def apply_fn(params, inputs, scale):
+        with jax.enable_x64(True):
+            return compiled(params, inputs, scale)
+
+    return apply_fn
 
 
 def _timed(estimate: jax.Array, begin: float, iterations: int = 1) -> tuple[jax.Array, float]:
@@ -237,12 +257,16 @@ def markdown(result: dict[str, Any]) -> str:
         note = " (compilation included)" if entry["compilation_included"] else ""
         lines.append(
             f"| {name} | {entry['patch_points']} | {entry['patch_scale']:.2f} | {entry['overlap']} "
-            f"| {100 * entry['errors'][1]:.2f} | {100 * entry['errors'][-1]:.2f} "
+            f"| {_percent(entry['errors'][1])} | {_percent(entry['errors'][-1])} "
             f"| {seconds:.3f}{note} |"
         )
     seconds = result["variants"][PAPER_LAYOUT]["seconds_per_problem"][0]
     lines += ["", f"The global prediction takes {seconds:.3f} s per problem.", ""]
     return "\n".join(lines)
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:.2f}" if error < 100 else f"{100 * error:.1e}"
 
 
 def refine_run(

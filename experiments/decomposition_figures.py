@@ -75,14 +75,16 @@ def error_by_iteration(result: Mapping[str, Any], path: pathlib.Path) -> pathlib
     if result["equation"] == "darcy":
         theirs = {"color": "black", "linestyle": ":", "marker": ".", "label": "paper"}
         curves.plot(paper.DECOMPOSITION.columns, paper.DECOMPOSITION.rows["error"], **theirs)
-    curves.set(xlabel="iteration", ylabel="relative L2 error (%)", ylim=(0, None))
-    curves.legend(fontsize=8)
     overlaps = [entry for name, entry in result["variants"].items() if name.startswith("overlap")]
+    start = 100 * overlaps[0]["errors"][0]
+    # What grows without bounds leaves the panel.
+    top = min(curves.get_ylim()[1], 3 * start)
+    curves.set(xlabel="iteration", ylabel="relative L2 error (%)", ylim=(0, top))
+    curves.legend(fontsize=8)
     shares = [100 * entry["overlap"] / entry["patch_points"] for entry in overlaps]
     for number in sorted({1, len(overlaps[0]["errors"]) - 1}):
         errors = [100 * entry["errors"][number] for entry in overlaps]
         sweep.plot(shares, errors, marker="o", label=f"iteration {number}")
-    start = 100 * overlaps[0]["errors"][0]
     sweep.axhline(start, color="gray", linestyle=":", label="global prediction")
     sweep.set(xlabel="overlap (% of the patch)", ylabel="relative L2 error (%)", ylim=(0, None))
     sweep.legend(fontsize=8)

@@ -189,7 +189,8 @@ def test_decomposition_starts_from_the_evaluated_error(directories, workdir, cap
     variants = result["variants"]
     assert set(variants) == {
         "paper layout", "from zeros", "levels 1, 2", "overlap 9", "training-size patches",
-        "training-size patches, accelerated"
+        "training-size patches, accelerated", "paper layout, solver",
+        "training-size patches, solver",
     }  # fmt: skip
     start = variants["paper layout"]["errors"][0]
     assert start == pytest.approx(recorded_error(workdir, 4.0), rel=1e-4)
@@ -199,6 +200,8 @@ def test_decomposition_starts_from_the_evaluated_error(directories, workdir, cap
     # One patch of the whole domain is the global prediction with the right boundary values.
     whole = variants["training-size patches"]["errors"]
     assert whole[1] == pytest.approx(whole[2], rel=1e-4)
+    # There the solver is right, up to the single precision of the data.
+    assert variants["training-size patches, solver"]["errors"][1] < 1e-4
     table = (out / "table.md").read_text()
     assert f"| 0 | {100 * start:.2f} | 0.00 | 5.32 | 0.00 |" in table
     assert table in capsys.readouterr().out
