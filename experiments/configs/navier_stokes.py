@@ -11,18 +11,18 @@ batch 10, rate 1e-3, 101 epochs of 50 trajectories of 290 windows on 128² cells
 of at least 32 points. What enters through the window's boundary is unknown, and so is the
 distribution of larger windows: there are sub-domains only.
 
-Measured on one core, test data at Re = 250, 500, 1000 (trained), 2000, 4000, central half, mean of
-seeds 0, 1, 2 (FNO and last_frame: 0); core-minutes:
+Measured on one core, test data at Re = 250, 500, 1000 (trained), 2000, 4000, 10000, central half,
+mean of seeds 0, 1, 2 (last_frame: 0); core-minutes:
 
-    one step    small,model=fno              7.1   6.0  18.5  32.1  36.3    4.5
-                small                        2.8   4.6  13.5  26.0  34.3    4.5
-                small,consistency=sub        2.0   4.5  12.9  26.6  35.3    9.2
-                small,base=last_frame,consistency=sub
-                                             1.4   3.4  11.7  24.7  33.1   12.1
-    ten steps   small                       50.2  29.6  72.6   140   138
-                small,consistency=sub       37.2  24.7  56.8   136   131
+    one step    small,model=fno                      5.3   6.6  11.9  27.9  43.0  54.4    5.0
+                small,model=fno,consistency=sub      2.6   4.4   9.7  24.0  40.7  52.2    9.2
+                small                                2.0   3.0   7.6  20.9  37.9  54.0    5.8
+                small,consistency=sub                1.3   3.1   7.6  20.8  38.6  56.1   12.0
+                small,base=last_frame                1.4   2.3   6.5  19.5  36.5  54.1    6.4
+    ten steps   small,model=fno                       69    50    71   106   109   109
+                small,model=fno,consistency=sub       57    40    57    86   101    97
 
-Persistence has 25.3 % at Re = 1000. ``long`` has not been run.
+Persistence has 17.3 % after one step at Re = 1000. ``long`` has not been run.
 """
 
 from experiments import configs
