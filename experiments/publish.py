@@ -176,7 +176,7 @@ def card(
         f"{measured.change:.0e} of itself",
         "licence": LICENCE,
     }
-    metrics = list(next(iter(measured.errors.values())))
+    metrics = sorted(next(iter(measured.errors.values())))  # as they are stored
     columns = {metric: (measured.errors, metric) for metric in metrics}
     if measured.base:
         columns["base alone"] = (measured.base, metrics[0])
