@@ -61,8 +61,8 @@ PANELS = {
         ),
     ),
     "navier_stokes": Panel(
-        "Navier-Stokes, SINO-U, one step",
-        ("SINO-U", "SINO-U+sub", "", "SINO-U on last frame base+sub", "Persistence"),
+        "Navier-Stokes, one step, FNO (base: SINO-U)",
+        ("FNO", "FNO+sub", "", "SINO-U on last frame base+sub", "Persistence"),
     ),
     "navier_stokes_spacetime": Panel(
         "Navier-Stokes in space-time, SINO",

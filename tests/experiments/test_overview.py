@@ -15,7 +15,11 @@ CONFIGS = {
         "small,consistency=sub+super",
         "small,base=heat,consistency=sub",
     ),
-    "navier_stokes": ("small", "small,consistency=sub", "small,base=last_frame,consistency=sub"),
+    "navier_stokes": (
+        "small,model=fno",
+        "small,model=fno,consistency=sub",
+        "small,base=last_frame,consistency=sub",
+    ),
     "navier_stokes_spacetime": (
         "small,kernel=tensor",
         "small,kernel=tensor,consistency=sub,smallest_crop=32",
