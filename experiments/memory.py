@@ -23,7 +23,7 @@ from ml_collections import ConfigDict
 from experiments import naming, tables, training
 from sino_jax import equations, runtime
 from sino_jax.equations import Equation
-from sino_jax.loss import training_terms
+from sino_jax.loss import crops, training_terms
 from sino_jax.models import network
 from sino_jax.train import config as training_configs
 from sino_jax.train import optimizer, parallel
@@ -44,8 +44,9 @@ def trace(experiment: training.Experiment, config: ConfigDict) -> Traced:
         **training.loss_options(config),
         "super_prior": experiment.prior(config),
     }
-    sizes = [size for size in options["sub_sizes"] if size < grid[0]]
-    options["sub_sizes"] = sizes and [max(sizes)]
+    sizes = crops.fitting_sizes(options["sub_sizes"], grid)
+    points = {size: math.prod(equation.crop_size(size, grid)) for size in sizes}
+    options["sub_sizes"] = [max(points, key=points.get)] if points else []
     options["super_rates"] = options["super_rates"] and [max(options["super_rates"])]
 
     def terms(batch, key, progress):

@@ -103,8 +103,9 @@ def loss_options(config: ConfigDict) -> dict[str, Any]:
         raise ValueError(f"smallest_crop must leave some of {config.sub_sizes}, got {smallest}")
     if "stretch" in parts and not config.stretched_sizes:
         raise ValueError(
-            f"consistency has no stretched sub-domains for {config.equation}, whose scaling law "
-            f"holds for one ratio on all sides; got {config.consistency!r}"
+            "consistency has stretched sub-domains only where stretched_sizes says their sides, "
+            f"and they differ only for equations of time and space; got {config.consistency!r} "
+            f"for {config.equation}"
         )
     if "super" in parts and not config.super_rates:
         raise ValueError(

@@ -34,6 +34,8 @@ COMMON = {
     "learning_rate": 1e-3,
     "sino_layers": 4,
 }
+# Of windows of 50 times and 128 points: sides in time and space.
+STRETCHED_SIZES = ((50, 65), (50, 90), (37, 65), (37, 128), (25, 128), (19, 128))
 PRESETS = {
     "tiny": {
         "data": "tiny",
@@ -82,23 +84,25 @@ PRESETS = {
         "n_levels": 4,
         "size": 64,
         "sub_sizes": (13, 19, 25, 31, 37),
-        "stretched_sizes": ((50, 65), (50, 90), (37, 65), (37, 128), (25, 128), (19, 128)),
+        "stretched_sizes": STRETCHED_SIZES,
         "super_rates": (1.5, 2.0),
         "super_count": 1,
         "super_start": 0.5,
     },
     "long": {
         "data": "long",
-        "base_extent": (0.99, 255 / 512),
+        "base_extent": (0.98, 127 / 256),
         "epochs": 100,
-        "n_modes": (12, 32),
-        "hidden_channels": 24,
-        "sino_modes": (12, 32),
-        "sino_channels": 24,
+        "learning_rate": 3e-3,
+        "n_modes": (12, 24),
+        "hidden_channels": 32,
+        "sino_modes": (12, 24),
+        "sino_channels": 32,
         "pyramid_channels": 16,
-        "n_levels": 5,
-        "size": 128,
-        "sub_sizes": (19, 25, 37, 50, 75),
+        "n_levels": 4,
+        "size": 64,
+        "sub_sizes": (13, 19, 25, 31, 37),
+        "stretched_sizes": STRETCHED_SIZES,
         "super_rates": (1.5, 2.0),
         "super_count": 1,
         "super_start": 0.5,

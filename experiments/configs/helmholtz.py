@@ -84,9 +84,9 @@ PRESETS = {
     },
     "long": {
         "data": "long",
-        "epochs": 100,
+        "epochs": 60,
         "batch_size": 4,
-        "learning_rate": 1e-3,
+        "learning_rate": 4e-3,
         "n_modes": (24, 24),
         "hidden_channels": 24,
         "sino_modes": (24, 24),

@@ -86,8 +86,9 @@ PRESETS = {
     },
     "long": {
         "data": "long",
-        "epochs": 100,
+        "epochs": 50,
         "batch_size": 10,
+        "learning_rate": 2e-3,
         "n_modes": (20, 20),
         "hidden_channels": 24,
         "sino_modes": (20, 20),

@@ -4,7 +4,7 @@ Solved on the periodic unit interval up to t = 1. The models see its left half, 
 the ``paper`` preset gives 256 points x 100 times 0.01, 0.02, ..., 1.00, trains at ν = 1/400 and
 tests on ν = 1/100 to 1/1000. A window starts from its first frame, which is given to the models as
 the first frame of a crop is. ``small`` and ``long`` are solved on the same grid, which Re = 1000
-needs; ``small`` keeps half of the points in both directions.
+needs, and keep half of the points in both directions; ``long`` has the paper's number of samples.
 
     python -m solvers.generate --config=solvers/configs/burgers.py:small
 """
@@ -47,7 +47,8 @@ PRESETS = {
     },
     "long": {
         "points": FULL_GRID,
-        "frames": 100,
+        "thin": 2,
+        "frames": 50,
         "train_samples": 800,
         "val_samples": 32,
         "test_samples": 64,

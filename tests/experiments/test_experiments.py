@@ -170,6 +170,7 @@ def test_a_row_that_is_stopped_and_started_again_has_the_same_result(root):
         ("darcy", "paper,consistency=sub+super"),
         ("helmholtz", "paper,consistency=sub+super"),
         ("burgers", "paper,consistency=sub+super"),
+        ("burgers", "long,consistency=sub+stretch"),
         ("navier_stokes", "paper,consistency=sub"),
         ("navier_stokes_spacetime", "paper,consistency=sub"),
     ],
