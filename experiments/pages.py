@@ -11,7 +11,8 @@ with a metric of `experiments.tables` as a third word if it is not that of the p
 first column says the rows: the label of a row of ours, ``paper: FNO+scale`` for one of any of the
 paper's tables of that experiment, or words of your own before the label in a comment, ``FNO with
 crops <!-- FNO+sub -->``. All other cells are made anew: errors at all scales of the results, seeds,
-and the mean time on one core.
+and the mean time on one core. A table below ``<!-- reductions small -->`` has the error reductions
+of `experiments.summary` for the main models.
 """
 
 import argparse
@@ -23,13 +24,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments import outcome, tables
+from experiments import outcome, summary, tables
 
 PAGES = (pathlib.Path("README.md"), pathlib.Path("docs/results.md"))
-MARKED = re.compile(
+ERRORS = re.compile(
     r"^(?P<mark><!-- errors (?P<experiment>\S+) (?P<preset>\S+)(?: (?P<metric>\S+))? -->\s*\n)"
     r"(?P<table>(?:\|.*\n)+)",
     re.MULTILINE,
+)
+REDUCTIONS = re.compile(
+    r"^(?P<mark><!-- reductions (?P<preset>\S+) -->\s*\n)(?P<table>(?:\|.*\n)+)", re.MULTILINE
 )
 LABEL = re.compile(r"<!-- (.+) -->\s*$")
 OF_PAPER = "paper: "
@@ -46,7 +50,29 @@ def refreshed(text: str, results: pathlib.Path) -> str:
         table = _filled(rows, known, reference, found["metric"] or reference[0].metric)
         return found["mark"] + "\n".join([*table, ""])
 
-    return MARKED.sub(filled, text)
+    def compared(found: re.Match) -> str:
+        return found["mark"] + "\n".join([*_reductions(results, found["preset"]), ""])
+
+    return REDUCTIONS.sub(compared, ERRORS.sub(filled, text))
+
+
+def _reductions(results: pathlib.Path, preset: str) -> list[str]:
+    """What the loss does for the main model of each equation, ours beside the paper's."""
+    ours, papers = summary.main_pairs(results, preset)
+    head = ["", "all scales", "unseen scales", "single seeds", "paper: all scales", "unseen scales"]
+    made = [_row(head), "|" + "---|" * len(head)]
+    for pair in ours:
+        beside = [other for other in papers if other.experiment == pair.experiment]
+        cells = [*summary.means([pair]), summary.spread([pair]), *summary.means(beside)]
+        made.append(_row([f"{pair.experiment}: {pair.row}", *map(_percents, cells)]))
+    # Over the same equations on both sides.
+    beside = [pair for pair in papers if pair.experiment in {own.experiment for own in ours}]
+    cells = [*summary.means(ours), summary.spread(ours), *summary.means(beside)]
+    return [*made, _row(["mean of all cells", *map(_percents, cells)])]
+
+
+def _percents(text: str) -> str:
+    return f"{text} %" if text not in ("", "–") else text
 
 
 def _filled(

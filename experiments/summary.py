@@ -19,6 +19,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from experiments import outcome, paper, tables
 
 # A scale-consistency loss in the label of a row, before symmetries and changes in brackets.
@@ -53,6 +55,13 @@ class Pair(NamedTuple):
     reductions: Sequence[float]
     unseen: Sequence[float]
     by_seed: Sequence[float]
+
+
+class Pairs(NamedTuple):
+    """Our pairs and those of the paper's tables."""
+
+    ours: list[Pair]
+    papers: list[Pair]
 
 
 def without_loss(row: str) -> str | None:
@@ -134,6 +143,34 @@ def _reductions(before: Mapping[float, float], after: Mapping[float, float]) -> 
     return {scale: 100 * (1 - after[scale] / before[scale]) for scale in before}
 
 
+def every_pair(results: pathlib.Path, preset: str) -> Pairs:
+    """All rows with the loss beside the same rows without."""
+    found = Pairs([], [])
+    for experiment, references in tables.PAPER.items():
+        found.ours.extend(pairs_of(tables.collect(results / experiment / preset), experiment))
+        found.papers.extend(pairs_of_paper(references[0].table, experiment))
+    return found
+
+
+def main_pairs(results: pathlib.Path, preset: str) -> Pairs:
+    """The main model of each equation with the loss beside the FNO without."""
+    found = Pairs([], [])
+    for experiment, (published, own) in MAIN.items():
+        table = tables.PAPER[experiment][0].table
+        found.papers.append(compared_in_paper(table, experiment, BASELINE, published))
+        known = tables.collect(results / experiment / preset)
+        if {BASELINE, own} <= {result["row"] for result in known}:
+            found.ours.append(compared(known, experiment, BASELINE, own))
+    return found
+
+
+def means(pairs: Sequence[Pair]) -> tuple[str, str]:
+    """Mean reductions over all cells of some pairs, and over those at unseen scales."""
+    every = [value for pair in pairs for value in pair.reductions]
+    unseen = [value for pair in pairs for value in pair.unseen]
+    return _mean(every), _mean(unseen)
+
+
 def document(ours: Sequence[Pair], papers: Sequence[Pair], *, variants: bool = False) -> str:
     """The table of all pairs, means over the cells of each experiment, and over all of them.
 
@@ -146,10 +183,9 @@ def document(ours: Sequence[Pair], papers: Sequence[Pair], *, variants: bool = F
     for experiment in dict.fromkeys(pair.experiment for pair in ours):
         own = [pair for pair in ours if pair.experiment == experiment]
         for pair in own:
-            spread = f"{min(pair.by_seed):.0f} to {max(pair.by_seed):.0f}" if pair.by_seed else "–"
             lines.append(
                 f"| {experiment} | {pair.row} | {len(pair.by_seed)} | "
-                f"{statistics.mean(pair.reductions):.0f} | {_mean(pair.unseen)} | {spread} |"
+                f"{' | '.join(means([pair]))} | {spread([pair])} |"
             )
         counted = [pair for pair in own if variants or not _is_variant(pair)]
         lines.append(_average(f"**{experiment}**", "mean of all cells", counted))
@@ -161,10 +197,16 @@ def document(ours: Sequence[Pair], papers: Sequence[Pair], *, variants: bool = F
     return "\n".join(lines) + "\n"
 
 
+def spread(pairs: Sequence[Pair]) -> str:
+    """Mean reductions over all cells by single seeds, as a range, of the seeds that all pairs have."""
+    cells = [len(pair.reductions) for pair in pairs]
+    seeds = zip(*(pair.by_seed for pair in pairs), strict=False)
+    found = [np.average(reductions, weights=cells) for reductions in seeds]
+    return f"{min(found):.0f} to {max(found):.0f}" if found else "–"
+
+
 def _average(experiment: str, what: str, pairs: Sequence[Pair]) -> str:
-    every = [value for pair in pairs for value in pair.reductions]
-    unseen = [value for pair in pairs for value in pair.unseen]
-    return f"| {experiment} | {what} | | {_mean(every)} | {_mean(unseen)} | |"
+    return f"| {experiment} | {what} | | {' | '.join(means(pairs))} | |"
 
 
 def _is_variant(pair: Pair) -> bool:
@@ -183,26 +225,15 @@ def main() -> None:
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
     parser.add_argument("--write", action="store_true", help="keep it as summary-<preset>.md")
     arguments = parser.parse_args()
-    ours, papers, main_ours, main_papers = [], [], [], []
-    for experiment, references in tables.PAPER.items():
-        found = tables.collect(arguments.results / experiment / arguments.preset)
-        table = references[0].table
-        ours += pairs_of(found, experiment)
-        papers += pairs_of_paper(table, experiment)
-        if experiment not in MAIN:
-            continue
-        published, own = MAIN[experiment]
-        main_papers.append(compared_in_paper(table, experiment, BASELINE, published))
-        if {BASELINE, own} <= {result["row"] for result in found}:
-            main_ours.append(compared(found, experiment, BASELINE, own))
-    if not ours:
+    every = every_pair(arguments.results, arguments.preset)
+    if not every.ours:
         parser.exit(1, f"there are no pairs of rows below {arguments.results}\n")
     text = (
         "Error reduction by scale-consistency, in percent. Means leave out rows with changes in "
-        f"brackets.\n\n{document(ours, papers)}"
+        f"brackets.\n\n{document(*every)}"
     )
     text += f"\nThe main models with the loss against {BASELINE} without, in percent.\n\n"
-    text += document(main_ours, main_papers, variants=True)
+    text += document(*main_pairs(arguments.results, arguments.preset), variants=True)
     if arguments.write:
         (arguments.results / f"summary-{arguments.preset}.md").write_text(text, encoding="utf-8")
     print(text)
