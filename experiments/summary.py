@@ -198,7 +198,7 @@ def document(ours: Sequence[Pair], papers: Sequence[Pair], *, variants: bool = F
 
 
 def spread(pairs: Sequence[Pair]) -> str:
-    """Mean reductions over all cells by single seeds, as a range, of the seeds that all pairs have."""
+    """Mean reductions over all cells, of single seeds that all pairs have, as a range."""
     cells = [len(pair.reductions) for pair in pairs]
     seeds = zip(*(pair.by_seed for pair in pairs), strict=False)
     found = [np.average(reductions, weights=cells) for reductions in seeds]
