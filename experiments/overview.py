@@ -90,7 +90,7 @@ def draw_panel(
     for (label, style), row in zip(STYLES.items(), panel.rows, strict=True):
         if not (runs := rows.get(row)):
             continue
-        scales = sorted(scale for scale in table.columns if scale in runs[0])
+        scales = sorted(runs[0])
         errors = 100 * np.array([[run[scale] for scale in scales] for run in runs])
         errors[errors < EXACT] = np.nan
         axes.plot(scales, errors.mean(axis=0), label=label, markersize=5, **style)
@@ -100,9 +100,8 @@ def draw_panel(
         axes.axvline(scale, color="#009E73", linestyle=":", linewidth=1.5)
     axes.set(xscale="log", yscale="log", title=panel.title, xlabel=table.parameter)
     figures.percent_ticks(axes)
-    known = {scale for runs in rows.values() for run in runs for scale in run}
-    shown = [scale for scale in table.columns if scale in known]
-    axes.set_xticks(shown, [f"{scale:g}" for scale in shown])
+    shown = sorted({scale for runs in rows.values() for run in runs for scale in run})
+    axes.set_xticks(shown, [f"{scale:g}" for scale in shown], fontsize=8)
     axes.set_xticks([], minor=True)
     axes.grid(visible=True, alpha=0.25)
 
