@@ -298,7 +298,9 @@ def main() -> None:
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("runs"))
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
     parser.add_argument("--write", action="store_true", help="keep the rows below --results")
-    parser.add_argument("--without_solver", action="store_true", help="no numerical solves")
+    parser.add_argument(
+        "--without_solver", action="store_true", help="no numerical solves of flows"
+    )
     arguments = parser.parse_args()
     name, preset = arguments.experiment, arguments.preset
     found = []

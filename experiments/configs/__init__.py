@@ -1,9 +1,9 @@
 """One config file for each experiment: ``get_config("preset,field=value")``.
 
 Presets: ``tiny`` (seconds, for tests), ``demo``, ``small`` (meant for 5 to 15 minutes a row on one
-core), ``long`` (meant for one to three hours), ``paper``. What was measured stands in the files of
-the experiments. From ``small`` on they are in the regime of the paper, few samples and at least 100
-epochs: scale-consistency multiplies data, and helps where a model can fit the data that it has.
+core), ``long`` (more samples, 10 to 45 minutes), ``paper``. What was measured stands in the files
+of the experiments. ``small`` is in the regime of the paper, few samples and at least 100 epochs:
+scale-consistency multiplies data, and helps where a model can fit the data that it has.
 
 What makes a row of a table, and its label:
 
