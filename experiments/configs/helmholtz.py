@@ -18,6 +18,8 @@ Measured on one core, mean of seeds 0, 1, 2 (base, long: 0), test data, errors i
     small,base=helmholtz         6.4   4.7   3.0  14.7  48.4  78.0    4.1
     long                        59.5  24.9   5.2  14.2  27.7  92.8   12.6
     long,consistency=sub        19.6  13.8   5.0  16.1  30.8   102   22.6
+    long,base=helmholtz,consistency=sub
+                                 1.6   1.9   2.9  15.7  42.9  90.7   23.2
 """
 
 from experiments import configs
