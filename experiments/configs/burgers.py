@@ -16,6 +16,7 @@ Re = 100, 200, 400 (trained), 800, 1000; core-minutes:
 and of seed 0
 
     long,model=fno                      24.1  8.3  1.6  6.3  8.2    16.5
+    long                                20.6  7.3  1.2  6.5  8.7    18.1
     long,consistency=sub+stretch,scale_embedding=octaves
                                          3.4  1.6  1.3  3.0  3.8    40.1
 
