@@ -20,13 +20,13 @@ and of seed 0
     long,consistency=sub+stretch,scale_embedding=octaves
                                          3.4  1.6  1.3  3.0  3.8    40.1
 
-Axes are ``[t, x]``. Paper sizes: 16 modes in t and 64 in x, width 32, 4
-layers, batch 16, rate 1e-3, 500 epochs of 800 samples on 100 times x 256 points at Re = 1/ν = 400.
-SINO has a matrix for each mode here, as the authors' has, times the modulation; ``kernel=shared``
-shares the weights. A crop is given by its times, to which its points are tied by the same ratio λ,
-and has λ Re: those of ``small`` reach down to Re = 98. Stretched crops have sides of their own.
-Super-domains continue the data by reflection, since traces in time have no known prior; with
-``super_method=relabel`` they are the data with a larger Re.
+Axes are ``[t, x]``. Paper sizes: 16 modes in t and 64 in x, width 32, 4 layers, batch 16, rate
+1e-3, 500 epochs of 800 samples on 100 times x 256 points at Re = 1/ν = 400. SINO has a matrix for
+each mode here, as the authors' has, times the modulation; ``kernel=shared`` shares the weights. A
+crop is given by its times, to which its points are tied by the same ratio λ, and has λ Re: those of
+``small`` reach down to Re = 98. Stretched crops have sides of their own. Super-domains continue the
+data by reflection, since traces in time have no known prior; with ``super_method=relabel`` they are
+the data with a larger Re.
 """
 
 from experiments import configs
