@@ -10,13 +10,25 @@ from experiments import configs
 from sino_jax import scale_range
 
 RESULT = "result.json"
+# Of the fields that describe a part of `consistency`, and say nothing without it.
+PREFIXES = {"stretch": "stretched_", "super": "super_"}
+# Several values mean the same model: the label of a row, by which results are found, has one name.
+IN_LABEL = ("model", "kernel", "scale_informed", "frequency_embedding")
 
 
 def is_of(config: ConfigDict, result: Mapping[str, Any]) -> bool:
     """Whether a result is that of this config, and not of one that had the same name before."""
     # Results of older versions lack the fields that came later.
     recorded = {**json.loads(ConfigDict(configs.COMMON).to_json()), **result["config"]}
-    return recorded == json.loads(config.to_json())
+    return _used(recorded) == _used(json.loads(config.to_json()))
+
+
+def _used(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config without what describes losses that it does not have, and what the label says."""
+    parts = config["consistency"].split("+")
+    idle = tuple(prefix for part, prefix in PREFIXES.items() if part not in parts)
+    others = config.keys() - set(IN_LABEL)
+    return {name: config[name] for name in others if not name.startswith(idle)}
 
 
 def errors_by_scale(

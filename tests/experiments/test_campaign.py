@@ -140,6 +140,22 @@ def test_a_kept_result_is_that_of_its_row_as_long_as_the_config_is_the_same(rows
     assert state.left() == [second]
 
 
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"kernel": "tensor", "scale_informed": "no"}, True),
+        ({"stretched_sizes": [[9, 5]], "super_rates": [3.0]}, True),
+        ({"sub_sizes": [5]}, False),
+        ({"consistency": "none"}, False),
+    ],
+)
+def test_a_kept_result_need_not_say_what_its_row_does_not_use(rows, change, same):
+    with_crops = rows[1].config
+    assert with_crops.consistency == "sub"
+    recorded = {**json.loads(with_crops.to_json()), **change}
+    assert outcome.is_of(with_crops, {"config": recorded}) == same
+
+
 def test_a_failed_row_does_not_stop_the_others(rows, places, monkeypatch):
     stand_in(monkeypatch, "import sys; sys.exit(3)")
     state = queue.Queue(rows, places)
