@@ -42,7 +42,7 @@ def errors_by_scale(
 
 def report(result: Mapping[str, Any]) -> str:
     """A result in words: every metric at every scale, and which scales were not trained on."""
-    metrics = list(next(iter(result["errors"].values())))
+    metrics = sorted(next(iter(result["errors"].values())))
     errors = {metric: errors_by_scale(result, metric=metric) for metric in metrics}
     scales = sorted(errors[metrics[0]])
     marks = [f"{s:g}{'*' if s in result['trained_scales'] else ''}" for s in scales]
